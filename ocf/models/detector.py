@@ -14,23 +14,17 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.features.space import FeatureSpace, in_order
 from ocf.models.encoding import Encoder, Encoding
+from ocf.models.forest_columns import Columns, Way, through_steps, way_to
 from ocf.models.last_table import LastTable
 from ocf.models.plausibility import ROWS_BY, Plausibility, last_step
 from ocf.models.target_rows import TargetRows
-from ocf.models.user_model import UserModel, preprocessing_of
+from ocf.models.user_model import UserModel
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.readers.isolation import IsolationModel, read_isolation_forest
 from ocf.readers.transformers import Ways
 from ocf.readers.transformers.column import Column
-from ocf.support.messages import listed
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import join_trees
-
-#: Table in the user's columns -> the same rows as a forest takes them.
-_Columns = Callable[[pd.DataFrame], Any]
-
-#: Such a callable, and what of it is to be read.
-_Way = tuple[_Columns, Ways]
 
 
 def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
@@ -47,10 +41,12 @@ def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
     ModelError
         It is something else, or not fitted.
     """
-    read = read_isolation_forest(last_step(forest))
+    read, found = read_isolation_forest(last_step(forest)), list[Columns]()
 
     def recount(table: pd.DataFrame) -> float:
-        return float(read.recount(_columns_of(forest, read, model, table)[0](table))[0])
+        if not found:
+            found.append(way_to(forest, read, model, table)[0])
+        return float(read.recount(found[0](table))[0])
 
     return recount
 
@@ -78,7 +74,7 @@ class Detector:
     wish: Plausibility
     key: tuple[Any, ...]
     forest: IsolationModel
-    given: _Columns
+    given: Columns
     preprocessing: Ways
     least: float | None
     rows: TargetRows | None = None
@@ -199,7 +195,7 @@ def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: 
     if native is None or not _is_fitted(native):
         native, way, seen = _fitted(wish, model, known)
     forest = read_isolation_forest(last_step(native))
-    given, preprocessing = way or _columns_of(native, forest, model, known.table)
+    given, preprocessing = way or way_to(native, forest, model, known.table)
     given = _of_any_order(given, known.table)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
     detector = Detector(wish, key, forest, given, preprocessing, least, seen)
@@ -222,7 +218,7 @@ def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: 
     return detector
 
 
-def _of_any_order(given: _Columns, data: pd.DataFrame) -> _Columns:
+def _of_any_order(given: Columns, data: pd.DataFrame) -> Columns:
     """What a forest is given of tables that may have the columns of the data in another order."""
     own = in_order(data.columns.tolist())
     return lambda table: given(own(table))
@@ -233,7 +229,7 @@ def _is_fitted(forest: Any) -> bool:
     return hasattr(last, "estimators_") or bool(getattr(last, "is_fitted_", False))
 
 
-def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[Any, _Way, TargetRows]:
+def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[Any, Way, TargetRows]:
     """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself.
 
     With it come its way from the table and the rows that served.
@@ -242,7 +238,7 @@ def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[An
     from sklearn.ensemble import IsolationForest
 
     with_steps = hasattr(wish.forest, "steps")
-    given: _Columns = (lambda table: table) if with_steps else model.encode
+    given: Columns = (lambda table: table) if with_steps else model.encode
     seen = known.seen_by(given)
     rows, lacking = seen.table, len(known.table) - len(seen.table)
     if len(rows) < 2:
@@ -269,66 +265,4 @@ def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[An
         raise
     except (ValueError, TypeError) as error:
         raise ProblemError(f"plausibility: the isolation forest cannot be fitted on the data: {error}") from None
-    return native, _through_steps(native) if with_steps else (given, model.preprocessing), seen
-
-
-def _through_steps(pipeline: Any) -> _Way:
-    """What a Pipeline's isolation forest sees of a table."""
-    before, names = pipeline[:-1], getattr(pipeline, "feature_names_in_", None)
-    columns = None if names is None else tuple(map(str, names))
-
-    def first(table: pd.DataFrame) -> Any:
-        return table[list(names)] if names is not None else table.to_numpy()
-
-    def given(table: pd.DataFrame) -> Any:
-        if not before.steps:
-            return first(table)
-        encoded = before.transform(first(table))
-        return encoded.toarray() if hasattr(encoded, "toarray") else encoded
-
-    return given, preprocessing_of(columns, first, pipeline.steps[:-1])
-
-
-def _sees_the_table(model: UserModel, rows: pd.DataFrame) -> bool:
-    """Whether the model sees the numbers of the table as they are."""
-    try:
-        return bool(np.array_equal(model.encode(rows), rows.to_numpy(np.float64), equal_nan=True))
-    except (ValueError, TypeError):  # no numbers
-        return False
-
-
-def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> _Way:
-    """What a fitted forest was fitted on: the user's table, or, where that does not fit, what the model sees of it."""
-    if hasattr(native, "steps"):
-        return _through_steps(native)
-    names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
-    columns = tuple(map(str, rows.columns))
-    if not names and len(columns) == width == seen and not _sees_the_table(model, rows):
-        raise DataError(
-            f"the isolation forest takes {width} columns without names: these may be those of the data, or the {seen} "
-            "that the model sees of them; give it in a Pipeline, or fit it on a table with column names"
-        )
-    if set(names) <= set(columns) if names else len(columns) == width:
-        known = tuple(map(str, names)) if names else None
-
-        def plain(table: pd.DataFrame) -> Any:
-            return table.to_numpy() if names is None else table[list(names)]
-
-        return plain, preprocessing_of(known, plain)
-    inner = model.trees.ensemble.feature_names
-    given = tuple(names or inner)
-    # names that nobody knows are taken for those of the matrix, whose columns may have none
-    foreign = given != inner and (_sees_the_table(model, rows) or not set(given).isdisjoint(inner))
-    if width != seen or foreign:
-        shown = listed(names) if names else "without names"
-        raise DataError(
-            f"the isolation forest was fitted on {width} columns ({shown}), which are not those of the data "
-            f"({listed(columns)}), nor, in their order, the {seen} that the model sees: fit it on the one or on the "
-            "other, or give it in a Pipeline"
-        )
-
-    def matrix(table: pd.DataFrame) -> Any:
-        encoded = (model.numbers or model.encode)(table)
-        return encoded if names is None else pd.DataFrame(encoded, columns=list(names))
-
-    return matrix, model.preprocessing
+    return native, through_steps(native) if with_steps else (given, model.preprocessing), seen

@@ -1,0 +1,112 @@
+"""On what an isolation forest was fitted: told by names and values, and by the forest's own score of each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from ocf import Explainer
+from ocf.errors import DataError
+from ocf.models.plausibility import Plausibility
+from ocf.problem.targets import ClassTarget
+
+#: Names of two columns, the other way round.
+RENAMED = {"age": "income", "income": "age"}
+
+
+def loans() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"age": rng.integers(18, 80, 200), "income": rng.integers(1000, 9000, 200)})
+    return table, (table.income > 5000) & (table.age > 30)
+
+
+def behind(steps: Any) -> Any:
+    table, granted = loans()
+    return make_pipeline(steps, RandomForestClassifier(5, max_depth=4, random_state=0)).fit(table, granted)
+
+
+def forest_of(table: Any) -> IsolationForest:
+    return IsolationForest(n_estimators=15, max_samples=64, random_state=0).fit(table)
+
+
+def scaled() -> Any:
+    return StandardScaler().set_output(transform="pandas")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        scaled,
+        lambda: make_column_transformer(
+            (StandardScaler(), ["income"]), remainder="passthrough", verbose_feature_names_out=False
+        ).set_output(transform="pandas"),
+    ],
+)
+@pytest.mark.parametrize("of_table", [True, False])
+def test_where_steps_keep_the_names_the_thresholds_tell(steps: Callable[[], Any], of_table: bool) -> None:
+    table, _ = loans()
+    model = behind(steps())
+
+    def own(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows if of_table else model[:-1].transform(rows)
+
+    forest = forest_of(own(table[model.predict(table)]))
+    explainer = Explainer(model, table)
+    found = explainer.explain(
+        table[~model.predict(table)].iloc[:5], True, plausibility={"forest": forest, "quantile": 0.4}
+    )
+    assert all(e.verified for e in found)
+    for e in found:
+        assert e.plausibility is not None
+        assert e.plausibility["score"] == pytest.approx(forest.score_samples(own(e.counterfactual))[0])
+        assert e.plausibility["depth"] >= e.plausibility["least"]
+
+
+def test_what_names_and_thresholds_leave_open_is_refused() -> None:
+    table, _ = loans()
+    swapping = ColumnTransformer(
+        [("swap", "passthrough", ["income", "age"])], verbose_feature_names_out=lambda _, name: RENAMED[name]
+    ).set_output(transform="pandas")
+    model = behind(make_pipeline(swapping, FunctionTransformer(np.log1p).set_output(transform="pandas")))
+    near = table.assign(age=table.age % 8, income=table.income % 8)
+    with pytest.raises(DataError, match="not clear on which it was fitted"):
+        Explainer(model, table).prepared.detector(Plausibility.parse(forest_of(near)), ClassTarget(1))
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_columns_that_the_model_sees_under_no_names_go_by_those_of_its_steps(dense: bool) -> None:
+    """As many columns as the model sees, in the order of ``get_dummies``: none is taken for another."""
+    table, granted = loans()
+    table["home"] = np.random.default_rng(4).choice(["flat", "house", "room"], len(table))
+    encode = make_column_transformer(
+        (OneHotEncoder(sparse_output=not dense), ["home"]), remainder="passthrough", verbose_feature_names_out=False
+    )
+    model = make_pipeline(encode, RandomForestClassifier(5, max_depth=4, random_state=0)).fit(table, granted)
+    explainer, rows = Explainer(model, table), table[~model.predict(table)].iloc[:3]
+    dummies = pd.get_dummies(table[granted]).astype(float)
+    names = model[:-1].get_feature_names_out()
+    assert sorted(dummies.columns) == sorted(names)
+    with pytest.raises(DataError, match="nor, in their order, the 5 that the model sees"):
+        explainer.prepared.detector(Plausibility.parse(forest_of(dummies)), ClassTarget(1))
+    forest = forest_of(dummies[names])
+    for e in explainer.explain(rows, True, plausibility={"forest": forest, "quantile": 0.3}):
+        seen = pd.get_dummies(pd.concat([e.counterfactual, table])).astype(float).iloc[[0]]
+        assert e.verified
+        assert e.plausibility is not None
+        assert e.plausibility["score"] == pytest.approx(forest.score_samples(seen[names])[0])
+
+
+def test_names_that_nobody_knows_are_refused() -> None:
+    table, _ = loans()
+    model = behind(FunctionTransformer(np.log1p))  # which gives no names
+    seen = pd.DataFrame(np.log1p(table.to_numpy()), columns=["first", "second"])
+    with pytest.raises(DataError, match=r"\(first, second\), which are not those of the data"):
+        Explainer(model, table).prepared.detector(Plausibility.parse(forest_of(seen)), ClassTarget(1))
