@@ -169,6 +169,11 @@ def failed(
     )
 
 
+def interrupted(row: AskedRow) -> Explanation:
+    """Explanation of a row that was not finished when the user asked to stop."""
+    return failed(row.label, row.original, "interrupted", "interrupted by the user")
+
+
 def _table(found: Finding[Any], row: AskedRow, point: FloatArray) -> pd.DataFrame:
     """A coded point as a table of one row, like the user's."""
     return _changed(found, row, point)()

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ocf.errors import ProblemError
-from ocf.explain.answers import failed
+from ocf.explain.answers import interrupted
 from ocf.explain.explanation import Explanation
 from ocf.support.interruption import Interruption
 
@@ -76,7 +76,7 @@ def run_batch(
             finished(len(done), explanations)
             done.append(explanations)
     if len(done) < len(rows):
-        done += [[failed(r.label, r.original, "interrupted", "interrupted by the user")] for r in rows[len(done) :]]
+        done += [[interrupted(r)] for r in rows[len(done) :]]
     return done
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocf.arrays import FloatArray
-from ocf.explain.answers import AnswerTables, answer_tables
+from ocf.explain.answers import AnswerTables, answer_tables, interrupted
 from ocf.explain.explanation import Explanation
 from ocf.models.foreseen import Foreseen
 from ocf.problem.problem import Problem
@@ -77,7 +77,7 @@ class Together:
         self._asking, self._task = asking, task
         self._engine = asking.engine(task)
         self._foreseen = Foreseen(asking.model)
-        self._judging = 0.0
+        self._judging, self._over = 0.0, False
 
     def explain(self, rows: Sequence[AskedRow]) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order; after Ctrl-C those of the rows whose search was over come first."""
@@ -91,6 +91,7 @@ class Together:
                     yield from self._judged(waiting)
                     searching = 0.0
         except KeyboardInterrupt:
+            self._over = True
             yield from self._judged(waiting)
             raise
         yield from self._judged(waiting)
@@ -166,6 +167,8 @@ class Together:
 
     def _anew(self, row: AskedRow, spent: float) -> list[Explanation]:
         """The explanations of a row with every point put to the model, in what is left of the row's time."""
+        if self._over:
+            return [interrupted(row)]
         begin = time.perf_counter()
         with within(self._task.seconds_after(spent)):
             first, *others = self._asking.explain_row(row, self._task)

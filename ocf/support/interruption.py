@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -40,30 +41,45 @@ class Interruption:
         self._before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
     def __enter__(self) -> Interruption:
-        _HERE.append(self)
-        if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
-                before = signal.getsignal(number)
-                if callable(before):
-                    self._before[number] = before
-                    signal.signal(number, self._remember)
+        try:
+            _HERE.set((*_HERE.get(), self))
+            if threading.current_thread() is threading.main_thread():
+                for number in SIGNALS:
+                    before = signal.getsignal(number)
+                    if callable(before):
+                        self._before[number] = before
+                        signal.signal(number, self._remember)
+        except BaseException:  # of a signal that came meanwhile
+            self._leave()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        """Watch no longer, whatever comes meanwhile: the signal of one call must not stop the next."""
+        try:
+            self._put_back()
+        except BaseException:
+            self._put_back()
+            raise
+        finally:
+            _HERE.set(tuple(watch for watch in _HERE.get() if watch is not self))
+
+    def _put_back(self) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
-        self._before = {}
-        _HERE.remove(self)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         self._before[number](number, frame)
 
 
-#: Those that watch now.
-_HERE: list[Interruption] = []
+#: Those that watch in this thread, and in the threads that work for it in a copy of its context.
+_HERE: ContextVar[tuple[Interruption, ...]] = ContextVar("ocf_interruptions", default=())
 
 
 def raise_if_asked() -> None:
@@ -73,7 +89,7 @@ def raise_if_asked() -> None:
     ------
     KeyboardInterrupt
     """
-    if any(interruption.asked for interruption in _HERE):
+    if any(watch.asked for watch in _HERE.get()):
         raise KeyboardInterrupt
 
 

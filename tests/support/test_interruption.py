@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextvars import copy_context
+from functools import partial
 
 import pytest
 
@@ -35,6 +37,54 @@ def test_who_is_still_at_work_after_a_signal_is_stopped() -> None:
         raise_if_asked()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+def test_a_signal_at_any_moment_leaves_no_watch_behind(nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the nth handler that is installed or put back, SIGINT comes at once."""
+    before, install, calls = signal.getsignal(signal.SIGINT), signal.signal, []
+
+    def installed(number: int, handler: object) -> object:
+        found = install(number, handler)  # type: ignore[arg-type]
+        calls.append(number)
+        if len(calls) == nth:
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+    with sigterm_as_ctrl_c():
+        monkeypatch.setattr(signal, "signal", installed)
+        with pytest.raises(KeyboardInterrupt), Interruption():
+            pass
+        monkeypatch.undo()
+        raise_if_asked()  # the next call is not stopped
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_stops_the_thread_that_it_is_for_and_those_that_help_it() -> None:
+    before, found = signal.signal(signal.SIGINT, lambda number, frame: None), []
+
+    def asked() -> None:
+        try:
+            raise_if_asked()
+            found.append(False)
+        except KeyboardInterrupt:
+            found.append(True)
+
+    def beside() -> None:
+        with Interruption():
+            asked()
+
+    try:
+        with Interruption():
+            os.kill(os.getpid(), signal.SIGINT)
+            for work in (beside, partial(copy_context().run, asked)):
+                thread = threading.Thread(target=work)
+                thread.start()
+                thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == [False, True]
 
 
 def test_sigterm_is_ctrl_c_where_that_is_asked_for() -> None:
