@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
@@ -129,6 +130,21 @@ def deliver(text: str, path: Path | None) -> bool:
             complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")
     typer.echo(text, nl=False)
     return path is None
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Let errors of the system name the file that is written, which those of a full disk do not.
+
+    Parameters
+    ----------
+    path : Path
+    """
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 # -- logs --------------------------------------------------------------------------------------------------

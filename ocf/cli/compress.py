@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ocf.cli.base import guarded
+from ocf.cli.base import ExitCode, complain, deliver, guarded, writing
 from ocf.cli.options import (
     OUT,
     RUN,
@@ -131,12 +131,14 @@ def compress(
     }  # fmt: skip
     discretizer = _fitted(read, rows, classes, asked)
     _show(discretizer, rows, classes)
-    if output is not None:
-        discretizer.to_json(output)
+    delivered = output is None or deliver(discretizer.to_json() + "\n", output)
     if report is not None:
         from ocf.compression.report import to_page
 
-        to_page(discretizer, rows, classes, report)
+        with writing(report):
+            to_page(discretizer, rows, classes, report)
+    if not delivered:
+        raise typer.Exit(ExitCode.USAGE)
 
 
 def _load(path: Path, trust_pickle: bool) -> UserModel:
@@ -199,7 +201,6 @@ def _asked(said: ProblemFile, settings: dict[str, Any], model: UserModel, rows: 
 
 
 def _fitted(model: UserModel, rows: pd.DataFrame, classes: Any, settings: dict[str, Any]) -> CounterfactualDiscretizer:
-    from ocf.cli.base import ExitCode, complain
     from ocf.compression.discretizer import CounterfactualDiscretizer
 
     try:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli import options
-from ocf.cli.base import ExitCode, deliver, guarded
+from ocf.cli.base import ExitCode, deliver, guarded, writing
 from ocf.cli.tables import check_output, parse_norm, parse_rows
 from ocf.errors import DataError
+from ocf.support.interruption import sigterm_as_ctrl_c
 from ocf.support.messages import counted
 from ocf.support.optional import optional
 
@@ -113,7 +114,10 @@ def _beyond(explainer: Explainer, row: pd.DataFrame, settings: Mapping[str, Any]
     """What there is outside of a radius that holds no region."""
     limits = {name: settings[name] for name in ("time_limit", "memory_limit") if settings.get(name) is not None}
     asked = {**options.of_problem(settings), "margin": 0.0, "missing": False}
-    (answer,) = explainer.explain(row, **asked, **limits, break_ties=False)
+    with sigterm_as_ctrl_c():
+        (answer,) = explainer.explain(row, **asked, **limits, break_ties=False)
+    if answer.status == "interrupted":
+        raise typer.Exit(ExitCode.INTERRUPTED)
     if answer.status == "infeasible":
         return "there is no counterfactual, whatever the radius"
     if answer.cost is None:
@@ -156,4 +160,5 @@ def _text(table: pd.DataFrame, path: Path | None) -> str:
 def _draw(found: Regions, path: Path, x: str | None, y: str | None, held: bool) -> None:
     figure = optional("matplotlib.figure", "plot", "ocf regions --plot").Figure(figsize=(7, 5), layout="constrained")
     found.plot(x, y, figure.subplots(), held=held)
-    figure.savefig(path, dpi=150)
+    with writing(path):
+        figure.savefig(path, dpi=150)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.explain.explanation import Explanation, Explanations
-from ocf.explain.question import OF_PROBLEM, Question
+from ocf.explain.question import OF_PROBLEM, SETTINGS, Question
 from ocf.explain.said import with_file_defaults
 from ocf.models.detector import Detector
 from ocf.models.labels import labelled
@@ -34,7 +34,7 @@ from ocf.solve.outcome import Outcome, advised
 from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import Status
 from ocf.support.amounts import real_number
-from ocf.support.messages import listed
+from ocf.support.messages import listed, nearest
 
 if TYPE_CHECKING:
     from ocf.explain.explainer import Explainer
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Settings of `Explainer.explain` that a question to the leaves of a tree has a use for.
 HEEDED = (
-    *OF_PROBLEM,
+    *(name for name in OF_PROBLEM if name != "plausibility"),
     "split_margin",
     "formulation",
     "solver",
@@ -155,7 +155,8 @@ def explain_margins(
             query.restart()
             with task.within_limits(anew=True):
                 _, outcome = solve_leaves(query, judge, eps=margin)
-            words = outcome.message or f"every split of the path holds by {margin:g}"
+            held = "" if outcome.point is None else f"every split of the path holds by {margin:g}"
+            words = outcome.message or held
             yield replace(outcome, message=words), replace(task, split_margin=margin)
 
     question = _question(explainer, target, norm, {**settings, "split_margin": wanted[0]})
@@ -164,7 +165,9 @@ def explain_margins(
 
 def _question(explainer: Explainer, target: Any, norm: Any, settings: Mapping[str, Any]) -> Question:
     """What is asked of the leaves of a tree, with what a problem file says in the place of what is not."""
-    said = {name: value for name, value in explainer.said.items() if name in HEEDED}
+    if unknown := [name for name in settings if name not in SETTINGS]:
+        raise ProblemError(f"there is no setting {nearest(unknown[0], SETTINGS)}")
+    said = {name: value for name, value in explainer.said.items() if name in (*HEEDED, *OF_PROBLEM)}
     question = Question(**{**said, **settings, "target": target, "norm": norm})
     if beyond := question.beyond(HEEDED):
         raise ProblemError(f"questions to the leaves of a tree take no {listed(beyond)}: leave that out")
@@ -204,8 +207,15 @@ def _ask_leaves(
     return Explanations(explainer.unless_it_fails(place, task, explained)).in_frames(explainer.frames_of(row))
 
 
+@with_file_defaults
 def improve(
-    explainer: Explainer, row: Any, ideal: Mapping[str, Any], norm: Any = "l1", **settings: Any
+    explainer: Explainer,
+    row: Any,
+    ideal: Mapping[str, Any],
+    norm: Any = "l1",
+    *,
+    permitted_range: Mapping[str, Iterable[Any]] | None = None,
+    **settings: Any,
 ) -> Explanations:
     """Stay in the class at a lower cost: how close a row may come to an ideal without losing its class.
 
@@ -222,6 +232,8 @@ def improve(
         stay, unless `settings` say otherwise.
     norm, settings
         As in `Explainer.explain`.
+    permitted_range : mapping, optional
+        As in `Explainer.explain`; of these features in the place of the way to the ideal.
     """
     frame = explainer.one_row_of(row)
     space = explainer.space
@@ -241,11 +253,14 @@ def improve(
             permitted[name] = (min(float(value), float(present)), max(float(value), float(present)))
     answer = explainer.classes[int(current)] if explainer.classes else current
     settings = {"features_to_vary": list(ideal), **settings}
-    settings["permitted_range"] = {**permitted, **settings.get("permitted_range", {})}
     wished = explainer.frames_of(own).labelled(wished)
-    return explainer.explain(wished, answer, norm, progress=False, **settings).in_frames(explainer.frames_of(row))
+    within = {**permitted, **(permitted_range or {})}
+    return explainer.explain(wished, answer, norm, permitted_range=within, progress=False, **settings).in_frames(
+        explainer.frames_of(row)
+    )
 
 
+@with_file_defaults
 def nearest_instances(
     explainer: Explainer,
     X: Any,
@@ -253,6 +268,7 @@ def nearest_instances(
     target: Any = "opposite",
     norm: Any = "l1",
     *,
+    plausibility: Any = None,
     labels: Sequence[Any] | ArrayLike | None = None,
     **settings: Any,
 ) -> Explanations:
@@ -266,13 +282,12 @@ def nearest_instances(
         Rows to explain.
     instances : DataFrame or array (n, n_columns)
         Rows to choose from; those to which the model gives the target are taken.
-    target, norm
+    target, norm, plausibility
         As in `Explainer.explain`.
     labels : (n,) array, optional
         True classes of the instances. If given, an instance must have a wanted class by its label, too.
     settings
-        `weights`, `features_to_vary`, `permitted_range`, `probability`, `plausibility` and `constraints`, as in
-        `Explainer.explain`.
+        `weights`, `features_to_vary`, `permitted_range`, `probability` and `constraints`, as in `Explainer.explain`.
 
     Returns
     -------
@@ -284,7 +299,7 @@ def nearest_instances(
     known = explainer.space.to_frame(table)
     way = Way("instances", "search")
     method = {"formulation": way.formulation, "solver": way.solver, "solver_version": "", "options": {}}
-    wish = Plausibility.parse(settings.pop("plausibility", None))
+    wish = Plausibility.parse(plausibility)
     frame = explainer.rows_of(X)
     out = []
     for k in range(len(frame)):

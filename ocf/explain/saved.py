@@ -104,7 +104,9 @@ def load(kind: type[E], path: str | Path, *, trust_pickle: bool = False, made_of
     except ModelError:
         raise
     except Exception as error:  # a damaged pickle raises anything
-        raise ModelError(f"{path} is damaged ({type(error).__name__}: {error}): save it again") from None
+        raise ModelError(
+            f"{path} is damaged, or of another version of ocf ({type(error).__name__}: {error}): save it again"
+        ) from None
     if not isinstance(found, kind):
         raise ModelError(f"{path} is no prepared model: it holds a {type(found).__name__}")
     return found

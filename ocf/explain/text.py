@@ -1,4 +1,4 @@
-"""Explanations as text, as web pages without any network, and as plots."""
+"""Explanations as text: headlines, notes and tables of changes, of which pages take their words, too."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -82,6 +82,7 @@ from ocf.solvers.result import SolverOptions
 from ocf.support.amounts import real_number
 from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import memory_of, within
+from ocf.support.messages import nearest
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
@@ -684,6 +685,9 @@ class CounterfactualRules:
 
     def _search(self, level: float | None = None, rule_level: float | None = None, **settings: Any) -> RuleSearch:
         """What is asked for, at the levels of the class where the call says none."""
+        known = [f.name for f in fields(RuleSearch)]
+        if unknown := [name for name in settings if name not in known]:
+            raise ProblemError(f"there is no setting {nearest(unknown[0], known)}")
         own = self.level if level is None else level
         return RuleSearch(own, self.rule_level if rule_level is None else rule_level, **settings)
 

@@ -19,6 +19,7 @@ from ocf.features.space import FeatureSpace
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.conditions import Condition, intervals_of
 from ocf.rules.objects import Subgroup
+from ocf.support.amounts import plain_value
 
 #: Which cells of feature i, given by their ends, a change may reach: ``admits(i, lower, upper)``.
 Admits = Callable[[int, FloatArray, FloatArray], BoolArray]
@@ -95,8 +96,8 @@ def complete_rows(space: FeatureSpace, table: pd.DataFrame) -> FloatArray:
     if np.isnan(coded).any():
         k, i = np.argwhere(np.isnan(coded))[0].tolist()
         raise DataError(
-            f"feature {space.names[i]!r} of row {table.index[k]!r} is missing; rules need complete rows: fill it in, "
-            "or leave such rows out"
+            f"feature {space.names[i]!r} of row {plain_value(table.index[k])!r} is missing; rules need complete rows: "
+            "fill it in, or leave such rows out"
         )
     return coded
 

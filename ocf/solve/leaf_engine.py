@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ocf.arrays import FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import ProblemError, SolverError
 from ocf.formulations import VALUE_FORMULATIONS
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.solve.cell_engine import CellEngine
 from ocf.solve.class_costs import class_offsets
 from ocf.solve.engine import Finding, Judge, Request
-from ocf.solve.method import BOUNDS_FROM, Way, second_value_way
+from ocf.solve.method import AUTO, BOUNDS_FROM, Way, second_value_way
 from ocf.solve.outcome import Outcome
 from ocf.solve.task import Task
 from ocf.solve.tree_engine import TreeEngine
+from ocf.solvers import matrix_solver
 from ocf.solvers.result import SolverOptions, Status
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class LeafEngine(TreeEngine):
             return "class costs and split margins have one model, leaf by leaf, and nothing to check it by"
         if task.several.n > 1 or task.n_optimal > 1:
             return f"{this} gives one answer a row; ocf.explain_leaves gives several"
+        try:
+            if task.solver != AUTO:
+                matrix_solver(task.solver)
+        except SolverError as error:
+            return f"{this} takes a matrix: {error}"
         return ""
 
     def second_way(self, request: Request[Problem]) -> Way:

@@ -259,8 +259,9 @@ class LinearRun(Run):
         rising = rise > 0
         if not rising.any():
             # nothing that moves can add to any requirement: it is this point or none
-            clear = np.all(at_start >= -problem.error_bound)
-            return start if clear and self.confirm(start) else None
+            point = self._towards(start, inside, moving, 0.0)
+            clear = np.all(problem.surplus(point) - self.margin >= -problem.error_bound)
+            return point if clear and self.confirm(point) else None
         # backwards too (t < 0): the solver may have gone too far within its tolerance
         t = float(np.max(-at_start[rising] / rise[rising]))
         unit = max(float(np.max(problem.error_bound[rising] / rise[rising])), 2.0**-53)

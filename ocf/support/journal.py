@@ -98,7 +98,8 @@ class Journal:
             The disk is full, or the like; what was there before is still there.
         """
         before, rest = self._size, line + b"\n"
-        with _telling(self.path, ". The finished rows are kept; do the same again, once there is room, to go on"):
+        kept = ". The finished rows are kept; do the same again, once there is room, to go on" if before else ""
+        with _telling(self.path, kept):
             try:
                 while rest:
                     rest = rest[os.write(self._file.fileno(), rest) :]
@@ -128,19 +129,20 @@ class Journal:
 
     def _rewrite(self, lines: Sequence[bytes]) -> None:
         """Put a file of these lines in the place of this one, which is there until they are on the disk."""
-        path = self.path.with_name(self.path.name + ".new")
+        own = self.path.resolve()  # where a link leads
+        path = own.with_name(own.name + ".new")
         with path.open("wb") as file:
             file.writelines(line + b"\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
         if fcntl is None:  # Windows replaces no open files
             self.close()
-            path.replace(self.path)
+            path.replace(own)
             self._file = self._own(self.path)
             return
         fresh = self._own(path)  # before anyone can see it
         try:
-            path.replace(self.path)
+            path.replace(own)
         except BaseException:
             _release(fresh)
             raise

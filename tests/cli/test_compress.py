@@ -56,6 +56,20 @@ def test_compress_writes_thresholds_and_a_report(
     assert len(kept.read_text().splitlines()) == 1 + len(fitted.rows_)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_compress_prints_what_the_disk_has_no_room_for(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib.pyplot").switch_backend("Agg")
+    for name in ("full.json", "full.html"):
+        (tmp_path / name).symlink_to("/dev/full")
+    asked = ("compress", folder / "model.skops", folder / "data.csv")
+    full = Answer(*asked, "-o", tmp_path / "full.json")
+    assert full.code == 2
+    assert f"cannot write {tmp_path / 'full.json'}" in full.err
+    assert '"schema": "ocf.thresholds/1"' in full.out
+    page = Answer(*asked, "--report", tmp_path / "full.html")
+    assert (page.code, f"{tmp_path / 'full.html'} cannot be read or written" in page.err) == (2, True)
+
+
 def test_compress_without_classes_takes_the_models_own(folder: Path) -> None:
     table = pd.read_csv(folder / "data.csv").drop(columns="target").iloc[:20]
     table.to_csv(folder / "rows.csv", index=False)

@@ -64,7 +64,9 @@ def test_leaves_heed_what_is_asked_and_what_a_problem_file_says(tmp_path: Path) 
         ({"class_costs": {1: 0.0}}, "take no class_costs"),
         ({"cross_check": True, "box": True}, "take no cross_check, box"),
         ({"formulation": "interval"}, "one by one, as 'oblique' has it, not by 'interval'"),
-        ({"plausibility": True}, "plausib"),
+        ({"plausibility": True}, "take no plausibility: leave that out"),
+        ({"solver": "box"}, "searches cells"),
+        ({"targt": 1}, r"no setting 'targt' \(did you mean 'target'\?\)"),
         ({"time_limit": -1}, "time"),
     ],
 )
@@ -105,6 +107,30 @@ def test_class_costs_weigh_against_the_change(explainer: Explainer) -> None:
     for price in (-1.0, "dear", True):
         with pytest.raises(ProblemError, match=f"the cost of class 1 must be a number of at least 0, not {price!r}"):
             explainer.explain(row, class_costs={np.int64(1): price})
+
+
+def test_improve_and_nearest_instances_heed_a_problem_file(tmp_path: Path, of_forest: Explainer) -> None:
+    file = tmp_path / "problem.toml"
+    file.write_text('[solve]\ntarget = 2\nnorm = "l2"\n[plausibility]\nquantile = 0.5\n')
+    model = of_forest.model.native
+    said, ideal = Explainer(model, data=X[50:], features=file), {"petal length (cm)": 6.0}
+    asked: dict[str, Any] = {"target": 2, "norm": "l2", "plausibility": {"quantile": 0.5}}
+    (own,), (wanted,) = (nearest_instances(e, X.iloc[[60]], X, **a) for e, a in ((said, {}), (of_forest, asked)))
+    assert (own.target, own.cost) == (2, wanted.cost)
+    assert own.plausibility is not None
+    (own,), (wanted,) = (
+        improve(e, X.iloc[[60]], ideal, **a)
+        for e, a in ((said, {}), (of_forest, {k: asked[k] for k in ("norm", "plausibility")}))
+    )
+    assert (own.target, own.norm, own.status, own.cost) == (1, wanted.norm, wanted.status, wanted.cost)
+    within = improve(of_forest, X.iloc[[60]], ideal, permitted_range={"petal length (cm)": (4.0, 4.1)})[0]
+    assert 4.0 <= within.counterfactual["petal length (cm)"].iloc[0] <= 4.1
+
+
+def test_margins_without_a_point_say_nothing_of_its_path(explainer: Explainer) -> None:
+    (found,) = explain_margins(explainer, X.iloc[[0]], [500.0], [1, 2])
+    assert found.status == "infeasible"
+    assert "holds" not in found.message
 
 
 def test_improving_stays_in_the_class(explainer: Explainer) -> None:

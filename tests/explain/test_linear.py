@@ -284,6 +284,19 @@ def test_a_category_that_no_row_has_is_left_out_as_for_trees():
     assert explainer.explain(X[model.predict(X) == 0].iloc[[0]], target=1)[0].status == "optimal"
 
 
+def test_what_does_not_move_is_a_value_of_its_column_too() -> None:
+    """Where no other change adds to the score, the solver's own point is rounded to what the column holds."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"a": rng.integers(-4, 5, 100), "b": rng.normal(size=100)})
+        answers = (table.a * rng.normal() + table.b * rng.normal() + rng.normal(size=100) / 2 > 0).astype(int)
+        model = LogisticRegression().fit(table, answers)
+        row = table.iloc[[int(rng.integers(100))]]
+        (e,) = LinearExplainer(model, data=table).explain(row, norm="l0", margin=0.3)
+        assert e.verified, seed
+        assert e.checks == ()
+
+
 def test_what_is_refused():
     X, y = load_iris(return_X_y=True, as_frame=True)
     with pytest.raises(UnsupportedModelError, match="kernel='rbf' is not linear"):

@@ -191,11 +191,15 @@ def test_a_row_that_finds_no_room_is_not_kept(tmp_path, monkeypatch):
             with pytest.raises(DataError, match=r"the disk is full\. The finished rows are kept"):
                 kept.add(1, {"status": "optimal"})
         assert sorted(kept.done) == [0]
+    monkeypatch.setattr(os, "write", full)  # of a file in which there is nothing yet, nothing is kept
+    with pytest.raises(DataError, match=r"the disk is full$"), Checkpoint(tmp_path / "new", ASKED):
+        pass
+    monkeypatch.undo()
     with Checkpoint(tmp_path / "rows", ASKED) as kept:
         assert sorted(kept.done) == [0]
 
 
 def test_without_a_path_rows_are_kept_in_memory():
-    with Checkpoint(None, "") as kept:
+    with Checkpoint(None, {}) as kept:
         kept.add(5, {"status": "optimal"})
     assert kept.done == {5: {"status": "optimal"}}

@@ -51,6 +51,20 @@ def test_bad_lines_go_to_a_file_of_their_own_and_the_first_stays(tmp_path: Path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no locks of this kind")
+@pytest.mark.skipif(os.name == "nt", reason="Windows makes no links without rights of their own")
+def test_a_file_behind_a_link_is_written_anew_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    real, link = tmp_path / "far" / "rows", tmp_path / "rows"
+    real.write_bytes(b"head\nbad\ngood\n")
+    link.symlink_to(real)
+    journal = Journal(link, "in use")
+    journal.clean([b"bad"])
+    journal.append(b"more")
+    journal.close()
+    assert link.is_symlink()
+    assert real.read_bytes() == b"head\ngood\nmore\n"
+
+
 def test_a_file_that_was_replaced_while_it_was_opened_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
