@@ -46,11 +46,10 @@ class Plausibility:
     ----------
     forest : estimator, Pipeline or None
         Isolation forest of scikit-learn or isotree, or a Pipeline that ends in one. A fitted one is taken as it is: it
-        may have been fitted on the user's table or on the matrix that the model sees. An unfitted one is fitted on the
-        rows of the data that the model gives the target, with the `seed` below where it has none of its own
-        (isotree's has one, its `random_seed`). None:
-        scikit-learn's, with the settings below. What is kept is a copy, so that fitting the user's own anew changes
-        nothing that was asked.
+        may have been fitted on the user's table or on the matrix that the model sees (`ocf.models.forest_columns`). An
+        unfitted one is fitted on the rows of the data that the model gives the target, with the `seed` below where it
+        has none of its own (isotree's has one, its `random_seed`). None: scikit-learn's, with the settings below. What
+        is kept is a copy, so that fitting the user's own anew changes nothing that was asked.
     quantile : float
         Share of those rows that counts as outliers; their quantile of depths is the least average depth.
     depth : float, optional

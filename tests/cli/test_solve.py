@@ -336,7 +336,7 @@ def test_what_is_finished_is_kept_and_gone_on_from(
     refused(
         "solve",
         *(files / "forest.skops", files / "data.csv", "--rows", "0:4", "--checkpoint", kept),
-        words=["another model or other settings"],
+        words=["different in the rows"],
     )
 
 
