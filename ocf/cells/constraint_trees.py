@@ -202,7 +202,8 @@ def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[Ce
             continue
         span = part.cells_of(i)
         # bends cut cells, so that a cost has one slope on the way to an end that there is not
-        ends = np.clip(far[span], -DISTANT, DISTANT)
+        distant = min(DISTANT, float(np.finfo(feature.float_dtype).max))
+        ends = np.where(feature.is_special(far[span]), value[span], np.clip(far[span], -distant, distant))
         other = problem.cost.of(feature, float(problem.origin[i]), ends)
         falls = (other < cost[span]) & ~feature.is_special(value[span])
         if not np.isfinite(far[span][falls]).all():

@@ -215,7 +215,7 @@ class Feature:
         if self.discrete or self.kind == "integer":
             return np.floor(v)
         if self.step is not None:
-            k = np.floor(v / self.step)
+            k = self._steps_below(v)
             k = np.where(self._multiple(k) > v, k - 1, k)
             k = np.where(self._multiple(k + 1) <= v, k + 1, k)
             return self._multiple(k)
@@ -224,10 +224,11 @@ class Feature:
     def above(self, value: ArrayLike) -> FloatArray:
         """Smallest admissible coded value > `value`, bounds aside; no end stays none, here and in its counterparts."""
         v = np.asarray(value, np.float64)
-        if self.discrete or self.kind == "integer":
-            return np.floor(v) + 1
+        if self.discrete or self.kind == "integer":  # from 2**53 on no float lies one above
+            with np.errstate(over="ignore"):
+                return np.where(np.isinf(v), v, np.maximum(np.floor(v) + 1, np.nextafter(v, np.inf)))
         if self.step is not None:
-            k = np.floor(v / self.step) + 1
+            k = self._steps_below(v) + 1
             k = np.where(self._multiple(k - 1) > v, k - 1, k)
             k = np.where(self._multiple(k) <= v, k + 1, k)
             return self._multiple(k)
@@ -253,11 +254,17 @@ class Feature:
         found = [times.step_of(parts) for parts in times.PARTS if self.is_time and self.step == 1 / parts]
         return found[0] if found else None
 
+    def _steps_below(self, v: FloatArray) -> FloatArray:
+        """How many steps a value is worth, up to rounding."""
+        assert self.step is not None
+        with np.errstate(over="ignore"):
+            return np.asarray(np.floor(v / self.step))
+
     def _multiple(self, k: FloatArray) -> FloatArray:
         # 7 / 100 is the float64 that the decimal 0.07 reads as; 7 * 0.01 is not
         numerator, denominator = self._step_ratio
-        value = np.asarray(k * numerator / denominator)
         with np.errstate(over="ignore"):
+            value = np.asarray(k * numerator / denominator)
             return value.astype(self.float_dtype).astype(np.float64)
 
     @property
@@ -416,7 +423,8 @@ def _nearest_ordinary(
     left = np.maximum(feature.above(lower), feature.at_least(low))
     right = np.minimum(feature.at_most(upper), feature.at_most(high))
     value = np.where(left > origin, left, np.where(right < origin, right, origin))
-    value = np.where(left <= right, value, np.nan)
+    # beyond the largest number there is none: only a code stands there
+    value = np.where((left <= right) & np.isfinite(value), value, np.nan)
     stays = (lower < origin) & (origin <= upper) & (low <= origin) & (origin <= high)
     value = np.where(stays, origin, value)
     codes = feature.permitted_codes()

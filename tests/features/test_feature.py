@@ -70,6 +70,23 @@ def test_no_end_stays_none(feature: Feature) -> None:
         assert grid([-np.inf, np.inf]).tolist() == [-np.inf, np.inf]
 
 
+def test_what_lies_above_huge_whole_numbers_is_the_next_float() -> None:
+    feature = Feature("n", "integer")
+    for value in (2.0**53 - 1, 2.0**53, 2.0**60, -(2.0**60)):
+        assert feature.above(value) == np.nextafter(value, np.inf)
+    assert feature.above([np.inf, -np.inf]).tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize(
+    "feature", [Feature("n", "integer"), Feature("x", "numeric"), Feature("x", "numeric", step=0.5)]
+)
+def test_beyond_the_largest_number_there_is_no_ordinary_value(feature: Feature) -> None:
+    most = np.finfo(float).max
+    found = feature.nearest(np.array([2.0, most]), np.array([most, np.inf]), 1.0)
+    assert found[0] == feature.above(2.0)
+    assert np.isnan(found[1])
+
+
 def test_integers_above_and_below() -> None:
     feature = Feature("n", "integer", dtype="int64")
     assert feature.at_most([2.0, 2.5, -0.5]).tolist() == [2.0, 2.0, -1.0]

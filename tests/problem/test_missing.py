@@ -208,3 +208,26 @@ def test_a_gap_that_changes_the_dtype_of_all_is_refused_with_the_remedy() -> Non
         Explainer(model, table).explain(row, **asked)
     floats = table.astype(np.float32)
     assert Explainer(model, floats).explain(floats.loc[row.index], **asked)[0].status == "optimal"
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("bounds", [(0, np.inf), (-np.inf, np.inf), (-np.inf, 9)])
+@pytest.mark.parametrize("own", [{}, {"cost": 2.0}, {"step": 0.5, "cost": {"points": [[-9, 18], [0, 0], [9, 18]]}}])
+def test_numbers_without_an_end_may_become_missing(
+    dtype: str, bounds: tuple[float, float], own: dict[str, object]
+) -> None:
+    """Dearer than any change, and cheaper: the same as within bounds that nothing reaches."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 9, 80), "b": rng.integers(0, 9, 80)}).astype({"a": dtype})
+    answers = (3 * table.a.astype(float) + table.b > 10).astype(int)
+    model = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=3).fit(table, answers)
+    row = table[model.predict(table) == 0].iloc[[0]]
+    settings = own if "float" in dtype else {key: value for key, value in own.items() if key != "step"}
+    for price in (0.01, 99.0):
+        wish = {"may_become_missing": ["a"], "cost_of_becoming_missing": price}
+        found, near = (
+            Explainer(model, table, {"a": {"bounds": ends, "scale": 1.0, **settings}}).explain(row, 1, missing=wish)[0]
+            for ends in (bounds, (-50, 50) if bounds[0] < 0 else (0, 50))
+        )
+        assert (found.status, found.verified) == ("optimal", True)
+        assert found.cost == pytest.approx(near.cost)
