@@ -215,7 +215,7 @@ class Feature:
         if self.discrete or self.kind == "integer":
             return np.floor(v)
         if self.step is not None:
-            k = self._steps_below(v)
+            k = _steps_below(v, self.step)
             k = np.where(self._multiple(k) > v, k - 1, k)
             k = np.where(self._multiple(k + 1) <= v, k + 1, k)
             return self._multiple(k)
@@ -224,11 +224,10 @@ class Feature:
     def above(self, value: ArrayLike) -> FloatArray:
         """Smallest admissible coded value > `value`, bounds aside; no end stays none, here and in its counterparts."""
         v = np.asarray(value, np.float64)
-        if self.discrete or self.kind == "integer":  # from 2**53 on no float lies one above
-            with np.errstate(over="ignore"):
-                return np.where(np.isinf(v), v, np.maximum(np.floor(v) + 1, np.nextafter(v, np.inf)))
+        if self.discrete or self.kind == "integer":
+            return _next_whole(v)
         if self.step is not None:
-            k = self._steps_below(v) + 1
+            k = _steps_below(v, self.step) + 1
             k = np.where(self._multiple(k - 1) > v, k - 1, k)
             k = np.where(self._multiple(k) <= v, k + 1, k)
             return self._multiple(k)
@@ -253,12 +252,6 @@ class Feature:
         """The step of dates, if it is one of the parts of a day: no short decimal."""
         found = [times.step_of(parts) for parts in times.PARTS if self.is_time and self.step == 1 / parts]
         return found[0] if found else None
-
-    def _steps_below(self, v: FloatArray) -> FloatArray:
-        """How many steps a value is worth, up to rounding."""
-        assert self.step is not None
-        with np.errstate(over="ignore"):
-            return np.asarray(np.floor(v / self.step))
 
     def _multiple(self, k: FloatArray) -> FloatArray:
         # 7 / 100 is the float64 that the decimal 0.07 reads as; 7 * 0.01 is not
@@ -386,6 +379,18 @@ class Feature:
         if self.dtype == "decimal":
             return Decimal(repr(float(code)))
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
+
+
+def _next_whole(v: FloatArray) -> FloatArray:
+    """Smallest whole number above each value; from 2**53 on that is the next float. No end stays none."""
+    with np.errstate(over="ignore"):
+        return np.where(np.isinf(v), v, np.maximum(np.floor(v) + 1, np.nextafter(v, np.inf)))
+
+
+def _steps_below(v: FloatArray, step: float) -> FloatArray:
+    """How many whole steps each value is worth, up to rounding."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.floor(v / step))
 
 
 def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ where the steps before the model keep the names, its thresholds do, or it is ref
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError
-from ocf.models.user_model import UserModel, preprocessing_of
+from ocf.models.user_model import UserModel, given_names, preprocessing_of
 from ocf.readers.isolation import IsolationModel
 from ocf.readers.transformers import Preprocessing, Ways
 from ocf.support.messages import listed
@@ -54,7 +55,7 @@ def way_to(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataF
     names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
     columns = tuple(map(str, rows.columns))
     of_table = set(names) <= set(columns) if names else len(columns) == width
-    of_model = width == seen and (names is None or tuple(names) in (model.trees.ensemble.feature_names, _named(model)))
+    of_model = width == seen and (names is None or tuple(names) == _names_seen(model))
     if of_table and of_model:
         of_table = _is_of_table(forest, model, rows)
     if of_table:
@@ -105,17 +106,16 @@ def _matrix(names: tuple[str, ...] | None, model: UserModel) -> Columns:
     return matrix
 
 
-def _named(model: UserModel) -> tuple[str, ...] | None:
-    """Names that the steps before a model give what it sees; None where they give none."""
+def _names_seen(model: UserModel) -> tuple[str, ...] | None:
+    """Names of what a model sees: those that the steps before it give, or its own; None where it knows none."""
     from sklearn.pipeline import Pipeline
 
     ways = model.preprocessing
-    if not isinstance(ways, Preprocessing) or not ways.steps:
-        return None
-    try:
-        return tuple(map(str, Pipeline(list(ways.steps)).get_feature_names_out()))
-    except (AttributeError, ValueError, TypeError, NotImplementedError):  # steps of other libraries, and functions
-        return None
+    if isinstance(ways, Preprocessing) and ways.steps:
+        # steps of other libraries, and functions, may give none
+        with suppress(AttributeError, ValueError, TypeError, NotImplementedError):
+            return tuple(map(str, Pipeline(list(ways.steps)).get_feature_names_out()))
+    return given_names(model.trees.ensemble.feature_names)
 
 
 def _is_of_table(forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> bool:

@@ -240,7 +240,7 @@ def as_user_model(
 def _alone(model: Any, trees: TreeModel, frames: FrameKind) -> UserModel:
     """A model without a Pipeline."""
     names = trees.ensemble.feature_names
-    known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or _given_names(names)
+    known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or given_names(names)
 
     def arranged(table: pd.DataFrame) -> pd.DataFrame:
         columns = tuple(table.columns.tolist())
@@ -302,7 +302,7 @@ def preprocessing_of(
     return Preprocessing(taken, given, read, absent_is_missing=absent_is_missing)
 
 
-def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
+def given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
     """The names, unless they are those that a library makes up for the columns of an array."""
     made_up = any(all(n == f"{stem}{j}" for j, n in enumerate(names)) for stem in ("x", "f", "Column_"))
     return None if made_up else names

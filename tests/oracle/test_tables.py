@@ -40,14 +40,10 @@ def test_no_claim_is_false(theme: str) -> None:
 
 #: Theme and seed of instances that found a fault, and that the themes do not play anyway.
 FOUND = [
-    (
-        "sums",
-        5000021,
-    ),  # the cost of levels that were cut off with a gap, as rounding in float32 leaves one, was claimed
-    (
-        "wishes about what is missing",
-        6000228,
-    ),  # a gap made float64 of a column of float32, in which the scaler computes otherwise
+    # the cost of levels that were cut off with a gap, as rounding in float32 leaves one, was claimed
+    ("sums", 5000021),
+    # a gap made float64 of a column of float32, in which the scaler computes otherwise
+    ("wishes about what is missing", 6000228),
 ]
 
 
