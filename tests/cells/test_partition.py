@@ -22,7 +22,7 @@ from ocf.problem.targets import ClassTarget
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 SPECS = st.sampled_from(list(LIBRARIES)).flatmap(specs)
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=25, deadline=None)
 
 
 def random_coded(part: Partition, space: FeatureSpace, rng: np.random.Generator, n: int) -> np.ndarray:

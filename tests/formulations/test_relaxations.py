@@ -22,7 +22,7 @@ from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import Status
 
 SPECS = st.sampled_from(list(LIBRARIES)).flatmap(specs)
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=25, deadline=None)
 LP_TOLERANCE = 1e-6
 
 #: Each formulation is given the same cases.

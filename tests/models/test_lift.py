@@ -63,7 +63,7 @@ def test_thresholds_go_back_through_scalers(name: str, dtype: str) -> None:
     check_lift(over_features, ensemble, encoding)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(list(LIBRARIES)).flatmap(specs).filter(lambda s: "array" not in s.layout))
 def test_random_layouts_reach_the_same_leaves(spec: Spec) -> None:
     instance = make(spec)

@@ -210,9 +210,17 @@ def test_a_gap_that_changes_the_dtype_of_all_is_refused_with_the_remedy() -> Non
     assert Explainer(model, floats).explain(floats.loc[row.index], **asked)[0].status == "optimal"
 
 
+#: Ends of a number, and a cost of its own.
+WITHOUT_END: list[tuple[tuple[float, float], dict[str, object]]] = [
+    ((0, np.inf), {}),
+    ((-np.inf, np.inf), {"cost": 2.0}),
+    ((-np.inf, 9), {"step": 0.5, "cost": {"points": [[-9, 18], [0, 0], [9, 18]]}}),
+    ((0, np.inf), {"step": 0.5, "cost": 2.0}),
+]
+
+
 @pytest.mark.parametrize("dtype", ["int64", "Int64", "float16", "float32", "float64"])
-@pytest.mark.parametrize("bounds", [(0, np.inf), (-np.inf, np.inf), (-np.inf, 9)])
-@pytest.mark.parametrize("own", [{}, {"cost": 2.0}, {"step": 0.5, "cost": {"points": [[-9, 18], [0, 0], [9, 18]]}}])
+@pytest.mark.parametrize(("bounds", "own"), WITHOUT_END)
 def test_numbers_without_an_end_may_become_missing(
     dtype: str, bounds: tuple[float, float], own: dict[str, object]
 ) -> None:

@@ -71,7 +71,7 @@ def matrices(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return given
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(SMALL), st.sampled_from(["highs", "scip"]), st.sampled_from([1, 2]))
 def test_optima_and_cutoffs_equal_brute_force(seed: int, small: int, solver: str, threads: int) -> None:
     cells = random_problem(seed)

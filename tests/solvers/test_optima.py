@@ -99,7 +99,7 @@ def tree_like_form(seed):
     return StandardForm(c, 0, sp.csr_array(np.array(rows)), row_lower, row_upper, lower, upper, integer)
 
 
-@pytest.mark.parametrize("n_forms", [80, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_forms", [80, pytest.param(500, marks=pytest.mark.slow)])
 def test_solvers_agree_on_mixed_forms(n_forms):
     present = [get_solver(name) for name in SOLVERS if available()[name]]
     for seed in range(n_forms):
