@@ -30,6 +30,7 @@ EXIT_CODES = """\
   [cyan]2[/]  usage, model or data error
   [cyan]3[/]  there is none
   [cyan]4[/]  a limit cut the list off; stderr says up to which cost it is complete
+[cyan]130[/]  interrupted; what was found until then is listed
 """
 
 
@@ -76,6 +77,8 @@ def regions(
     for path, suffixes in ((output, (".csv", ".json")), (plot, (".png", ".svg", ".pdf"))):
         if path is not None:
             check_output(path, suffixes, (model, data, problem, reference, prepared))
+    from ocf.explain.regions import INTERRUPTION
+
     x, y = _axes(axes)
     flags = {
         **options.wanted(target, probability, at_least, at_most),
@@ -95,14 +98,21 @@ def regions(
         time_limit=settings.get("time_limit"),
         memory_limit=settings.get("memory_limit"),
     )
+    try:
+        with sigterm_as_ctrl_c():
+            len(found)
+    except KeyboardInterrupt:
+        found.stop()
     delivered = deliver(_text(found.to_frame(), output), output)
     if plot is not None:
         _draw(found, plot, x, y, held)
-    cut_off = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
-    cut = "" if found.complete else cut_off
+    by = "Ctrl-C" if found.cut == INTERRUPTION else f"--{found.cut.replace(' ', '-')}"
+    cut = "" if found.complete else f"; cut off by {by}: none cheaper than {found.complete_to:.6g} is missing"
     typer.echo(f"{counted(len(found), 'region')} within a cost of {radius:g}{cut}", err=True)
     if found.complete and not len(found):
         typer.echo(_beyond(explainer, table.iloc[[place]], settings), err=True)
+    if found.cut == INTERRUPTION:
+        raise typer.Exit(ExitCode.INTERRUPTED)
     if not delivered:
         raise typer.Exit(ExitCode.USAGE)
     if not found.complete:

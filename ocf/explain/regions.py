@@ -26,6 +26,7 @@ from ocf.problem.targets import ProbabilityTarget
 from ocf.solvers.box import NearestBoxes, PureBox
 from ocf.solvers.result import SolverOptions
 from ocf.support.amounts import real_number
+from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import within
 from ocf.support.messages import counted
 from ocf.support.pages import table_fragment
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 #: Boxes that the user's model is asked about at once.
 BATCH = 256
+
+#: What cut a list off that was stopped.
+INTERRUPTION = "interruption"
 
 #: Regions that a notebook shows.
 SHOWN = 10
@@ -90,7 +94,7 @@ class Regions:
         self._searches: list[NearestBoxes] = []
         self._source = self._search()
         self._next: CounterfactualRegion | None = None
-        self._exhausted = False
+        self._exhausted = self._interrupted = False
         self._error: BaseException | None = None
 
     @property
@@ -100,18 +104,27 @@ class Regions:
 
     @property
     def cut(self) -> str:
-        """What cut the list off, such as ``"limit"`` or ``"time limit"``; empty where nothing has."""
+        """What cut the list off: ``"limit"``, ``"time limit"``, ``"interruption"``, …; empty where nothing has."""
         if self._next is not None:
             return "limit"
+        if self._interrupted:
+            return INTERRUPTION
         return next((search.stopped for search in self._searches if search.stopped), "")
 
     @property
     def complete_to(self) -> float:
         """Cost up to which no region is missing: the radius, where the list is complete."""
+        if self._interrupted:  # the nearest come first
+            return self._found[-1].cost if self._found else 0.0
         if not self._searches:
             return 0.0
         ends = [self.radius, *(search.complete_to for search in self._searches)]
         return min(ends if self._next is None else [*ends, self._next.cost])
+
+    def stop(self) -> None:
+        """Look for no more, as after Ctrl-C: what was found until then is all that there will be."""
+        if not self._exhausted:
+            self._exhausted = self._interrupted = True
 
     def __iter__(self) -> Iterator[CounterfactualRegion]:
         k = 0
@@ -157,9 +170,12 @@ class Regions:
         if self.time_limit is not None and not self._searches:
             self._end = time.perf_counter() + self.time_limit
         try:
-            with within(self._end - time.perf_counter(), self._memory):
+            with Interruption(), within(self._end - time.perf_counter(), self._memory):
                 region = next(self._source, None)
         except BaseException as error:
+            if is_interruption(error):  # what was found until then can be had
+                self.stop()
+                raise KeyboardInterrupt from error
             self._error = error
             raise
         self._exhausted = region is None or len(self._found) == self.limit

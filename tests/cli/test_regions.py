@@ -6,15 +6,17 @@ import json
 import re
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
+import pytest
 from command_line import Answer
 from sklearn.ensemble import RandomForestRegressor
 
+from ocf.cells.cell_problem import CellProblem
+
 
 def test_the_command(tmp_path: Path) -> None:
-    import joblib
-
     rng = np.random.default_rng(0)
     x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
     joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")
@@ -57,9 +59,28 @@ def test_the_command(tmp_path: Path) -> None:
         assert word in failed.err
 
 
-def test_a_problem_file_is_heeded_or_refused(tmp_path: Path) -> None:
-    import joblib
+def test_ctrl_c_leaves_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")
+    x.to_csv(tmp_path / "x.csv", index=False)
+    asked = (tmp_path / "m.joblib", tmp_path / "x.csv", "--trust-pickle", "--at-least", 1, "--radius", 0.4)
+    whole, place, calls = Answer("regions", *asked).out.splitlines(), CellProblem.point, []
 
+    def interrupted(self: CellProblem, choice: np.ndarray) -> np.ndarray:
+        calls.append(choice)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return place(self, choice)
+
+    monkeypatch.setattr(CellProblem, "point", interrupted)
+    stopped = Answer("regions", *asked)
+    assert stopped.code == 130
+    assert stopped.out.splitlines() == whole[:4]  # the names, and three that were handed over
+    assert "3 regions within a cost of 0.4; cut off by Ctrl-C: none cheaper than " in stopped.err
+
+
+def test_a_problem_file_is_heeded_or_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
     joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")

@@ -154,6 +154,24 @@ def test_what_is_known_when_time_is_up(houses, monkeypatch) -> None:
     assert "cut off by the time limit, none cheaper than" in repr(stopped)
 
 
+def test_what_is_found_before_ctrl_c_can_be_had(houses, monkeypatch) -> None:
+    table, explainer = houses
+    whole, regions = (explainer.counterfactual_regions(table.iloc[[3]], (350, None), radius=0.6) for _ in range(2))
+    stream = iter(regions)
+    first = [next(stream) for _ in range(3)]  # of batches of one and two
+
+    def interrupted(self: Problem, *args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CellProblem, "point", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+    assert len(regions) == 3 < len(whole)
+    assert (regions.complete, regions.cut, regions.complete_to) == (False, "interruption", first[-1].cost)
+    pd.testing.assert_frame_equal(regions.to_frame(), whole.to_frame().iloc[:3])
+
+
 def test_regions_at_the_radius_of_the_optimum() -> None:
     """Thirty features: the nearest region is found and proven to be the only one."""
     x, y = load_breast_cancer(return_X_y=True, as_frame=True)
