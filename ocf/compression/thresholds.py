@@ -114,8 +114,14 @@ def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tupl
 
 
 def _number(value: float, feature: Feature, digits: int) -> str:
-    """A threshold with as many digits, at least some, as part the same values; of a continuous feature, nearly so."""
+    """A threshold with as many digits, at least some, as part the same values; of a continuous feature, nearly so.
+
+    On a grid a value just below one of its own, as float32 leaves it, is told by the one before: not 1.9999999, but 1.
+    """
     on_grid = has_grid(feature)
+    short = f"{value:.{digits}g}"
+    if on_grid and feature.above(float(short)) != feature.above(value):
+        value = float(feature.at_most(value))
     for text in (f"{value:.{d}g}" for d in range(digits, 17)):
         near = float(text)
         if feature.above(near) == feature.above(value) if on_grid else abs(near - value) <= 1e-5 * feature.scale:

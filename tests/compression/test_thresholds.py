@@ -103,7 +103,7 @@ def test_names_have_as_many_digits_as_tell_them_apart():
 @pytest.mark.parametrize(
     ("feature", "value", "said"),
     [
-        (Feature("x", "integer", lower=0, upper=2e7, scale=2e7), 10004543.5, "10004543.5"),
+        (Feature("x", "integer", lower=0, upper=2e7, scale=2e7), 10004543.5, "10004543"),
         (Feature("x", "integer", lower=0, upper=100, scale=100), 37.5, "37.5"),
         (Feature("x", "numeric", lower=1.6e9, upper=1.6e9 + 10, scale=10), 1.6e9 + 1 / 3, "1600000000.3333"),
         (Feature("x", "numeric", lower=0, upper=1, scale=1), 1 / 3, "0.333333"),
@@ -164,3 +164,15 @@ def test_metrics_of_a_hand_made_table():
         compression_rate(np.zeros((0, 2)))
     with pytest.raises(DataError, match="4 rows, but 2 labels"):
         inconsistency_rate(bits, [0, 1])
+
+
+def test_whole_numbers_are_told_by_whole_numbers() -> None:
+    """Just below 2 in float32, as XGBoost keeps ``x < 2``: the same rows lie above 1."""
+    space = FeatureSpace((Feature("n", "integer"), Feature("x", "numeric", step=0.5, scale=9.0)))
+    near = float(np.nextafter(np.float32(2), np.float32(0)))
+    assert names_of([Threshold(0, near), Threshold(0, 2.5), Threshold(1, near)], space) == [
+        "n > 1",
+        "n > 2.5",
+        "x > 1.5",
+    ]
+    assert names_of([Threshold(0, 10_000_000 - 0.5)], space) == ["n > 9999999"]
