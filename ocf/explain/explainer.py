@@ -296,7 +296,8 @@ class Explainer(TreeAsking):
             scale, or for the features of a mapping in their own units: an answer just over a threshold will not do. The
             model gives the same answer where such values, one or all, fall short by less. Thresholds are those of the
             splits on the way of the answer; whole numbers up to a million, and as many of a `step`, count from the
-            threshold as the library shows it, others from the last value that it sends left, in float32.
+            threshold as the library shows it, or, behind steps of a Pipeline, from where it lies between two of them;
+            others from the last value that it sends left, in float32.
         split_margin : float
             For single trees: by how much every split of the path must hold, in units of its own total (oblique,
             section 3.9). Of a single number, the last value t that the tree itself sends left counts: left of the split

@@ -110,7 +110,9 @@ def _problems(
 
 
 def _arrays(trees: Ensemble) -> list[Any]:
-    return [value for f in fields(trees) if isinstance(value := getattr(trees, f.name), np.ndarray)]
+    """What the arrays hold, however they lie in memory: pickling changes the strides of empty ones."""
+    arrays = [value for f in fields(trees) if isinstance(value := getattr(trees, f.name), np.ndarray)]
+    return [(value.dtype.str, value.shape, value.tobytes()) for value in arrays]
 
 
 def is_finished(explanations: Sequence[Explanation]) -> bool:

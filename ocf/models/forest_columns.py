@@ -55,9 +55,12 @@ def way_to(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataF
     names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
     columns = tuple(map(str, rows.columns))
     of_table = set(names) <= set(columns) if names else len(columns) == width
-    of_model = width == seen and (names is None or tuple(names) == _names_seen(model))
-    if of_table and of_model:
-        of_table = _is_of_table(forest, model, rows)
+    inner = _names_seen(model) or ()
+    of_model = width == seen and (names is None or tuple(names) == inner)
+    same = [inner.index(n) for n in names if n in inner] if names else [*range(seen)]
+    # some of the columns that the model sees are not to be had, but must not be taken for those of the table either
+    if of_table and len(same) == width:
+        of_table = _is_of_table(forest, rows, model.encode(rows)[:, np.array(same, int)])
     if of_table:
         return _plain(names)
     if of_model:
@@ -118,15 +121,22 @@ def _names_seen(model: UserModel) -> tuple[str, ...] | None:
     return given_names(model.trees.ensemble.feature_names)
 
 
-def _is_of_table(forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> bool:
-    """Whether a forest whose columns are called, and as many, as those of the table and of the model is of the table.
+def _is_of_table(forest: IsolationModel, rows: pd.DataFrame, seen: FloatArray) -> bool:
+    """Whether a forest is of the table, and not of what the model sees under the same names.
+
+    Parameters
+    ----------
+    forest : IsolationModel
+    rows : DataFrame (n, n_columns)
+    seen : (n, n_columns of the forest) float64
+        What the model sees of the rows, in the forest's order.
 
     Raises
     ------
     DataError
         That is not clear.
     """
-    seen, own = model.encode(rows), _numbers(rows if forest.names is None else rows[list(forest.names)])
+    own = _numbers(rows if forest.names is None else rows[list(forest.names)])
     if own is None:
         return False
     other = ~((own == seen) | (np.isnan(own) & np.isnan(seen))).all(axis=0)

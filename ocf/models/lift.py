@@ -265,6 +265,10 @@ class _Cuts:
 #: cancel, and where they do not. A bisection within the nearer takes 11 steps, over all numbers of float64 it takes 64.
 _REACHES = (2**24, 2**10)
 
+#: How near to a half, or to a whole number, a threshold between two of them is taken for it: it is rounding of scaled
+#: columns that parts them, and each would be a cut of its own.
+HALF = 1e-3
+
 #: Halvings of a span that one call of the encoding serves, and the rows up to which a call costs more than they do.
 _HALVINGS, _FEW = 3, 2**14
 
@@ -356,12 +360,36 @@ class _Columns:
                 {i: start[i][at] for i, at in moving.items()}, {i: stop[i][at] for i, at in moving.items()}
             )
             self._close_in(probes, start, stop, moving)
-        out = {}
+        out, (last_values, moved) = {}, self._last_values(start)
         for i, c in self.cuts.items():
-            own = found[i] & (near[i] == c.lattice.at_most(c.threshold))
-            cut = np.where(own, c.threshold, c.lattice.values(start[i]))
+            own = found[i] & (near[i] == c.lattice.at_most(c.threshold)) & ~moved[i]
+            cut = np.where(own, c.threshold, last_values[i])
             out[i] = np.where(found[i], cut, np.where(~first[i], -np.inf, np.where(last[i], np.inf, cut)))
         return out
+
+    def _last_values(self, start: _PerFeature) -> tuple[dict[int, FloatArray], dict[int, BoolArray]]:
+        """Numbers of the last keys below the splits; of whole ones where between them and the next a line would meet.
+
+        So a margin counts from 5.5 where a model without steps has 5.5, too. The others are columns that are not the
+        numbers themselves there, whose thresholds may lie between the same two by chance.
+        """
+        out = {i: self.cuts[i].lattice.values(keys) for i, keys in start.items()}
+        moved = {i: np.zeros(len(keys), bool) for i, keys in start.items()}
+        whole = {i: keys for i, keys in start.items() if self.cuts[i].lattice.dtype.kind in "iu"}
+        if not whole:
+            return out, moved
+        behind = {i: np.minimum(keys + 1, self.cuts[i].high) for i, keys in whole.items()}
+        here, after = self.at_several([whole, behind])
+        for i in whole:
+            with np.errstate(all="ignore"):
+                part = (self.cuts[i].threshold - here[i]) / (after[i] - here[i])
+                half = np.rint(2 * part) / 2
+                part = np.where(np.abs(part - half) <= HALF, half, part)
+            last = out[i]
+            met = last + np.where((part > 0) & (part <= 1), part, 0.0)
+            out[i] = np.minimum(met, np.nextafter(last + 1, -np.inf))
+            moved[i] = (here[i] != last) | ((behind[i] > whole[i]) & (after[i] != last + 1))
+        return out, moved
 
     def _narrow(self, start: _PerFeature, stop: _PerFeature) -> None:
         """Bring keys below and above each split nearer to where it would lie if its column were linear, in place."""

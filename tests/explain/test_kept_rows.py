@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -137,6 +142,17 @@ def test_a_checkpoint_of_something_else_is_refused(credit, tmp_path) -> None:
     # neither the processes nor the progress bar change an answer
     again = explainer.explain(rows, target="granted", checkpoint=path, progress=False, n_jobs=2, log=True)
     assert [e.status for e in again] == ["optimal"] * 3
+
+
+def test_a_saved_explainer_goes_on_from_a_checkpoint(tmp_path) -> None:
+    table = pd.DataFrame({"a": np.arange(60) % 9, "b": np.arange(60) % 7 / 7})
+    answers = (table.a * 0.2 + table.b > 1).astype(int)
+    explainer = Explainer(HistGradientBoostingClassifier(max_iter=3).fit(table, answers), table)
+    explainer.save(tmp_path / "saved")
+    rows = pd.concat([table[answers == 0][:1], table[answers == 1][:1]])  # of two kinds
+    first = explainer.explain(rows, checkpoint=tmp_path / "rows")
+    again = Explainer.load(tmp_path / "saved", trust_pickle=True).explain(rows, checkpoint=tmp_path / "rows")
+    assert again == first
 
 
 def test_the_checkpoint_of_another_model_is_refused(tmp_path) -> None:

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, Explanation, Explanations
 from ocf.errors import ProblemError
@@ -219,6 +223,33 @@ def test_half_a_unit_is_half_a_unit() -> None:
         higher, lower = (explainer.explain(row, **asked)[0] for row in (up, down))
         assert (higher.counterfactual.n.iloc[0], lower.counterfactual.n.iloc[0]) == (above, below)
         assert (higher.box["ranges"]["n"]["lowest"], lower.box["ranges"]["n"]["highest"]) == (4, 3)
+
+
+@pytest.mark.parametrize("steps", [StandardScaler(), MinMaxScaler((-3, 5))])
+def test_whole_numbers_behind_steps_count_from_where_the_threshold_lies(steps: Any) -> None:
+    """The same trees without the steps give the same answers: their splits part the same rows halfway."""
+    rng = np.random.default_rng(2)
+    data = pd.DataFrame({"n": rng.integers(0, 40, 150), "m": rng.integers(-3, 9, 150)})
+    wanted = (data.n + 3 * data.m + rng.normal(0, 3, 150) > 30).astype(int)
+    tree = DecisionTreeClassifier(max_depth=5, random_state=0)
+    bare, behind = clone(tree).fit(data, wanted), make_pipeline(steps, tree).fit(data, wanted)
+    grid = pd.DataFrame(itertools.product(range(40), range(-3, 9)), columns=["n", "m"])
+    assert (bare.predict(grid) == behind.predict(grid)).all()
+    for size in (0.3, 0.5, 1.0, 2.5):
+        asked = {"margin": {"n": size, "m": size}}
+        found, wanted_ = (Explainer(model, data).explain(data.iloc[:12], **asked) for model in (behind, bare))
+        assert [(e.status, e.cost) for e in found] == [(e.status, pytest.approx(e.cost)) for e in wanted_]
+        assert all(e.verified or e.counterfactual is None for e in found)
+
+
+@pytest.mark.parametrize("function", [np.log1p, np.negative])
+def test_columns_that_bend_or_fall_have_their_threshold_between_the_same_whole_numbers(function: Any) -> None:
+    data = pd.DataFrame({"n": np.repeat(np.arange(11), 10)})
+    model = make_pipeline(FunctionTransformer(function), DecisionTreeClassifier()).fit(data, data.n > 5)
+    explainer = Explainer(model, data)
+    for row, size, answer in ((2, 0.5, 6), (2, 1.0, 7), (9, 0.3, 5), (9, 1.0, 4)):
+        (e,) = explainer.explain(pd.DataFrame({"n": [row]}), margin={"n": size})
+        assert (e.status, e.counterfactual.n.iloc[0]) == ("optimal", answer)
 
 
 @pytest.mark.parametrize("base", [2**19, 2**21, 3_000_000, 5_000_000, 10_000_000, 14_000_000])

@@ -70,6 +70,18 @@ def test_where_steps_keep_the_names_the_thresholds_tell(steps: Callable[[], Any]
         assert e.plausibility["depth"] >= e.plausibility["least"]
 
 
+def test_some_columns_of_those_that_the_model_sees_are_not_taken_for_the_tables() -> None:
+    table, _ = loans()
+    model = behind(scaled())
+    explainer, seen = Explainer(model, table), model[:-1].transform(table)
+    with pytest.raises(DataError, match=r"fitted on 1 columns \(income\), which are not those of the data"):
+        explainer.prepared.detector(Plausibility.parse(forest_of(seen[["income"]])), ClassTarget(1))
+    forest = forest_of(table[["income"]])
+    (e,) = explainer.explain(table[~model.predict(table)].iloc[[0]], True, plausibility=forest)
+    assert e.plausibility is not None
+    assert e.plausibility["score"] == pytest.approx(forest.score_samples(e.counterfactual[["income"]])[0])
+
+
 def test_what_names_and_thresholds_leave_open_is_refused() -> None:
     table, _ = loans()
     swapping = ColumnTransformer(
