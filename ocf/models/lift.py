@@ -387,7 +387,7 @@ class _Columns:
                 part = np.where(np.abs(part - half) <= HALF, half, part)
             last = out[i]
             met = last + np.where((part > 0) & (part <= 1), part, 0.0)
-            out[i] = np.minimum(met, np.nextafter(last + 1, -np.inf))
+            out[i] = np.maximum(last, np.minimum(met, np.nextafter(last + 1, -np.inf)))  # of 2**53 no float is next
             moved[i] = (here[i] != last) | ((behind[i] > whole[i]) & (after[i] != last + 1))
         return out, moved
 
