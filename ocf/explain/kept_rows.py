@@ -59,8 +59,8 @@ def fingerprint(
 
 
 def _plain(value: Any) -> Any:
-    """An option, of which it does not matter whether it was stated."""
-    return float(value) if isinstance(value, float) else value
+    """An option, of which it does not matter whether it was stated, nor whether as a whole number."""
+    return float(value) if isinstance(value, int | float) else value
 
 
 def _digest(held: Any) -> str:

@@ -155,6 +155,13 @@ def test_a_saved_explainer_goes_on_from_a_checkpoint(tmp_path) -> None:
     assert again == first
 
 
+def test_the_default_time_limit_is_the_same_question_as_that_limit(tmp_path) -> None:
+    table = pd.DataFrame({"a": np.arange(20), "b": np.arange(20) % 7})
+    explainer = Explainer(RandomForestClassifier(3, max_depth=2, random_state=0).fit(table, table.a > 9), table)
+    first = explainer.explain(table.iloc[:2], checkpoint=tmp_path / "rows")
+    assert explainer.explain(table.iloc[:2], checkpoint=tmp_path / "rows", time_limit=60) == first
+
+
 def test_the_checkpoint_of_another_model_is_refused(tmp_path) -> None:
     rng = np.random.default_rng(0)
     x = pd.DataFrame(rng.normal(size=(80, 2)), columns=list("ab"))
