@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent
 from ocf.cells.score_sum import hold_sum
@@ -19,7 +19,7 @@ from ocf.formulations.base import decode
 from ocf.problem.requirements import Requirements
 from ocf.solve.fewest import nothing_is_less
 from ocf.solve.method import BOUNDS_FROM
-from ocf.solve.reduced_run import ReducedRun
+from ocf.solve.reduced_run import ReducedRun, Terms
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Others, Turns
 from ocf.solvers.cell_form import CellModel
@@ -52,32 +52,16 @@ class CellRun(ReducedRun):
     Parameters
     ----------
     cells : CellProblem
+    terms : Terms
     solver : Solver or CellSolver
     others : callable, optional
         As in `ocf.solve.cell_search.solve_alternatives`.
-    options : SolverOptions
-    judge : callable
-        Whether the user's own model gives the target to a coded point.
-    start : float
-        By `time.perf_counter`.
-    limit, fewest
-        As in `ocf.solve.cell_search.solve_alternatives`.
     """
 
-    def __init__(
-        self,
-        cells: CellProblem,
-        solver: Solver | CellSolver,
-        others: Others,
-        options: SolverOptions,
-        judge: Callable[[FloatArray], bool],
-        start: float,
-        limit: float = np.inf,
-        fewest: bool = False,
-    ) -> None:
+    def __init__(self, cells: CellProblem, terms: Terms, solver: Solver | CellSolver, others: Others = None) -> None:
+        super().__init__(cells, terms)
         self._others, self.turns = others, Turns(solver, others)
         self._parts: list[CellProblem] = []
-        super().__init__(cells, options, judge, start, limit, fewest)
 
     def step(self, compiled: Callable[[], Compiled]) -> None:
         """One call of the solver.
@@ -134,8 +118,8 @@ class CellRun(ReducedRun):
     def split_off(self) -> list[CellRun]:
         """Runs of the parts that this one has left to others, by branching on scores."""
         parts, self._parts = self._parts, []
-        asked = (self.turns.now, self._others, self.options, self._judge, self.start, self.limit)
-        runs = [CellRun(cells, *asked) for cells in parts]
+        terms = replace(self.terms, options=self.options, fewest=False)
+        runs = [CellRun(cells, terms, self.turns.now, self._others) for cells in parts]
         for run in runs:
             run.bound = max(run.bound, self.bound)
         return runs

@@ -22,6 +22,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.solve.cell_run import CellRun
 from ocf.solve.outcome import Outcome
+from ocf.solve.reduced_run import Terms
 from ocf.solve.turns import Others
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import Progress, SolverOptions, Status, monotone
@@ -104,7 +105,8 @@ def solve_alternatives(
     """
     start, best = time.perf_counter(), None
     fewest = fewest and use_reduction and all(map(_leaves_decide, alternatives))
-    runs = [CellRun(cells, solver, others, options, confirm, start, limit, fewest) for cells in alternatives]
+    terms = Terms(options, confirm, start, limit, fewest)
+    runs = [CellRun(cells, terms, solver, others) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates, by_cells=isinstance(solver, CellSolver))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,12 +47,12 @@ SEEDS, MORE_LEAVES = (1, 2, 3), 1_000
 FIRST_STARTS = 4
 
 
-class ReducedRun(Run):
-    """State of the solve of one alternative, up to the call of a solver.
+@dataclass(frozen=True)
+class Terms:
+    """On which terms all alternatives of a target are solved.
 
-    Parameters
+    Attributes
     ----------
-    cells : CellProblem
     options : SolverOptions
     judge : callable
         Whether the user's own model gives the target to a coded point.
@@ -62,6 +62,22 @@ class ReducedRun(Run):
         Points of this cost, and dearer ones, are of no interest.
     fewest : bool
         Whether to find the fewest changes among the points that cost the same, too.
+    """
+
+    options: SolverOptions
+    judge: Callable[[FloatArray], bool]
+    start: float
+    limit: float = np.inf
+    fewest: bool = False
+
+
+class ReducedRun(Run):
+    """State of the solve of one alternative, up to the call of a solver.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    terms : Terms
 
     Attributes
     ----------
@@ -71,17 +87,9 @@ class ReducedRun(Run):
         Those that are left by the best point.
     """
 
-    def __init__(
-        self,
-        cells: CellProblem,
-        options: SolverOptions,
-        judge: Callable[[FloatArray], bool],
-        start: float,
-        limit: float = np.inf,
-        fewest: bool = False,
-    ) -> None:
-        super().__init__(options, ("incumbent", "reduce", "instance"), start)
-        self._judge, self.limit, self.fewest = judge, limit, fewest
+    def __init__(self, cells: CellProblem, terms: Terms) -> None:
+        super().__init__(terms.options, ("incumbent", "reduce", "instance"), terms.start)
+        self.terms, self.limit, self.fewest = terms, terms.limit, terms.fewest
         self.original = self.cells = cells
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
@@ -122,7 +130,7 @@ class ReducedRun(Run):
 
     def confirm(self, point: FloatArray) -> bool:
         """Ask the user's own model, on the clock."""
-        return self.ask(self._judge, point)
+        return self.ask(self.terms.judge, point)
 
     def admits(self, choice: IntArray) -> bool:
         """Whether the user's constraints and the user's model accept a choice of cells.

@@ -22,6 +22,7 @@ from ocf.problem.constraints import Linear
 from ocf.solve import fewest, reduced_run
 from ocf.solve.cell_run import CellRun
 from ocf.solve.compile import compile_formulation
+from ocf.solve.reduced_run import Terms
 from ocf.solve.turns import FIRST_STALL, FIRST_TURN
 from ocf.solvers import CellSolver, Solver
 from ocf.solvers.box.solver import BoxSolver
@@ -186,7 +187,7 @@ def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch
 
 def run_from(start: IntArray, cells: CellProblem, solver: Solver | CellSolver, matrix: Compiled) -> CellRun:
     """A finished run that has begun with a choice of cells, and is to find the fewest changes."""
-    run = CellRun(cells, solver, tuple, SolverOptions(), judge(cells), 0.0, fewest=True)
+    run = CellRun(cells, Terms(SolverOptions(), judge(cells), 0.0, fewest=True), solver, tuple)
     placed = cells.place(start)
     assert placed is not None
     run.adopt(Incumbent(start, placed.point, placed.cost))
