@@ -11,6 +11,7 @@ import typer
 
 from ocf.cli import options
 from ocf.cli.base import ExitCode, deliver, guarded, writing
+from ocf.cli.flags import in_flags
 from ocf.cli.tables import check_output, parse_norm, parse_rows
 from ocf.errors import DataError
 from ocf.support.interruption import sigterm_as_ctrl_c
@@ -131,7 +132,7 @@ def _beyond(explainer: Explainer, row: pd.DataFrame, settings: Mapping[str, Any]
     if answer.status == "infeasible":
         return "there is no counterfactual, whatever the radius"
     if answer.cost is None:
-        return f"whether there is a counterfactual beyond is not known: {answer.message}"
+        return in_flags(f"whether there is a counterfactual beyond is not known: {answer.message}")
     nearest = (
         "the nearest counterfactual costs" if answer.status == "optimal" else "a counterfactual is known that costs"
     )

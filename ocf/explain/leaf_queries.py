@@ -34,7 +34,8 @@ from ocf.solve.outcome import Outcome, advised
 from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import Status
 from ocf.support.amounts import real_number
-from ocf.support.messages import listed, nearest
+from ocf.support.documents import check_names
+from ocf.support.messages import listed
 
 if TYPE_CHECKING:
     from ocf.explain.explainer import Explainer
@@ -165,9 +166,9 @@ def explain_margins(
 
 def _question(explainer: Explainer, target: Any, norm: Any, settings: Mapping[str, Any]) -> Question:
     """What is asked of the leaves of a tree, with what a problem file says in the place of what is not."""
-    if unknown := [name for name in settings if name not in SETTINGS]:
-        raise ProblemError(f"there is no setting {nearest(unknown[0], SETTINGS)}")
-    said = {name: value for name, value in explainer.said.items() if name in (*HEEDED, *OF_PROBLEM)}
+    check_names(settings, SETTINGS)
+    # what makes another problem is refused, and not left out
+    said = {name: value for name, value in explainer.said.items() if name in (*HEEDED, "plausibility")}
     question = Question(**{**said, **settings, "target": target, "norm": norm})
     if beyond := question.beyond(HEEDED):
         raise ProblemError(f"questions to the leaves of a tree take no {listed(beyond)}: leave that out")

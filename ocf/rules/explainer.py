@@ -80,9 +80,9 @@ from ocf.rules.trading import LEVELS, checked_levels, safe_points
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
 from ocf.support.amounts import real_number
+from ocf.support.documents import check_names
 from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import memory_of, within
-from ocf.support.messages import nearest
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
@@ -685,9 +685,7 @@ class CounterfactualRules:
 
     def _search(self, level: float | None = None, rule_level: float | None = None, **settings: Any) -> RuleSearch:
         """What is asked for, at the levels of the class where the call says none."""
-        known = [f.name for f in fields(RuleSearch)]
-        if unknown := [name for name in settings if name not in known]:
-            raise ProblemError(f"there is no setting {nearest(unknown[0], known)}")
+        check_names(settings, [f.name for f in fields(RuleSearch)])
         own = self.level if level is None else level
         return RuleSearch(own, self.rule_level if rule_level is None else rule_level, **settings)
 

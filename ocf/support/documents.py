@@ -17,7 +17,7 @@ import math
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints, overload
 import msgspec
 from msgspec import Meta
 
-from ocf.errors import DataError, OcfError
+from ocf.errors import DataError, OcfError, ProblemError
 from ocf.support.messages import nearest
 
 T = TypeVar("T")
@@ -274,6 +274,25 @@ def _in_words(message: str) -> str:
 def settings_of(schema: type) -> dict[str, Any]:
     """What the value of each key of a `TypedDict` must be."""
     return get_type_hints(schema, include_extras=True)
+
+
+def check_names(names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse settings that there are not.
+
+    Parameters
+    ----------
+    names : iterable of str
+        That were given.
+    known : sequence of str
+
+    Raises
+    ------
+    ProblemError
+        It names the setting that is meant.
+    """
+    for name in names:
+        if name not in known:
+            raise ProblemError(f"there is no setting {nearest(name, known)}")
 
 
 def check_settings(
