@@ -256,9 +256,8 @@ def improve(
     settings = {"features_to_vary": list(ideal), **settings}
     wished = explainer.frames_of(own).labelled(wished)
     within = {**permitted, **(permitted_range or {})}
-    return explainer.explain(wished, answer, norm, permitted_range=within, progress=False, **settings).in_frames(
-        explainer.frames_of(row)
-    )
+    found = explainer.explain(wished, answer, norm, permitted_range=within, progress=False, **settings)
+    return found.in_frames(explainer.frames_of(row))
 
 
 @with_file_defaults

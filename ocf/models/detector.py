@@ -41,12 +41,11 @@ def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
     ModelError
         It is something else, or not fitted.
     """
-    read, found = read_isolation_forest(last_step(forest)), list[Columns]()
+    read = read_isolation_forest(last_step(forest))
 
     def recount(table: pd.DataFrame) -> float:
-        if not found:
-            found.append(way_to(forest, read, model, table)[0])
-        return float(read.recount(found[0](table))[0])
+        # a row that the steps leave as it is does not tell on what the forest was fitted, and needs not to
+        return float(read.recount(way_to(forest, read, model, table)[0](table))[0])
 
     return recount
 

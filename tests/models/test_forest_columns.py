@@ -15,8 +15,11 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from ocf import Explainer
 from ocf.errors import DataError
+from ocf.models.detector import recounter
 from ocf.models.plausibility import Plausibility
+from ocf.models.user_model import as_user_model
 from ocf.problem.targets import ClassTarget
+from ocf.readers.isolation import read_isolation_forest
 
 #: Names of two columns, the other way round.
 RENAMED = {"age": "income", "income": "age"}
@@ -122,3 +125,23 @@ def test_names_that_nobody_knows_are_refused() -> None:
     seen = pd.DataFrame(np.log1p(table.to_numpy()), columns=["first", "second"])
     with pytest.raises(DataError, match=r"\(first, second\), which are not those of the data"):
         Explainer(model, table).prepared.detector(Plausibility.parse(forest_of(seen)), ClassTarget(1))
+
+
+def test_each_row_is_counted_anew_by_what_the_forest_was_fitted_on() -> None:
+    """The first row is the same behind the step, and does not tell on what the forest was fitted; the others do."""
+    table, granted = loans()
+    move = FunctionTransformer(_moved, feature_names_out="one-to-one")
+    model = make_pipeline(move, RandomForestClassifier(5, max_depth=4, random_state=0)).fit(table, granted)
+    seen = move.transform(table)
+    same = (seen == table).all(axis=1)
+    forest = forest_of(seen[~same])
+    count = recounter(forest, as_user_model(model))
+    rows = pd.concat([table[same].iloc[:1], table[~same].iloc[:3]])
+    read = read_isolation_forest(forest)
+    for k in range(len(rows)):
+        assert count(rows.iloc[[k]]) == pytest.approx(float(read.recount(move.transform(rows.iloc[[k]]))[0]))
+
+
+def _moved(rows: pd.DataFrame) -> pd.DataFrame:
+    """Small numbers as they are, large ones far away: of other columns by the same names."""
+    return rows.where(rows.age < 30, rows + 1_000_000)
