@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ocf.models.foreseen import row_key
+from ocf.models.row_keys import row_key
 
 if TYPE_CHECKING:
     from ocf.explain.explanation import Explanation

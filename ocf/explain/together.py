@@ -21,6 +21,7 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.explain.answers import AnswerTables, answer_tables, interrupted
 from ocf.explain.explanation import Explanation
+from ocf.models.detector import Detector
 from ocf.models.foreseen import Foreseen
 from ocf.problem.problem import Problem
 from ocf.solve.engine import Finding, answer, make_ready
@@ -125,13 +126,16 @@ class Together:
         """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""
         begin = time.perf_counter()
         tables: list[pd.DataFrame] = [one.row.original for one in waiting]
+        detectors: dict[Detector, list[pd.DataFrame]] = {}
         for one in waiting:
-            if one.tables is not None:
+            if one.tables is not None and isinstance(one.found, Finding):
                 tables.append(one.tables.point)
                 tables.extend(one.tables.between)
+                if (detector := self._asking.detector(self._task, one.found.problem)) is not None:
+                    detectors.setdefault(detector, []).append(one.tables.point)
         try:
             believed = any(one.row.believed for one in waiting)
-            self._foreseen.foresee(tables, probabilities=True, columns=believed)
+            self._foreseen.foresee(tables, probabilities=True, columns=believed, detectors=detectors)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
         self._judging = time.perf_counter() - begin
@@ -154,6 +158,7 @@ class Together:
         def explained() -> list[Explanation]:
             seconds, model = one.seconds + judging, self._foreseen.model
             detector = asking.detector(task, found.problem)
+            detector = None if detector is None else self._foreseen.beside(detector)
             if one.tables is not None:
                 point = one.tables.point
                 met = model.meets(found.problem.target, point)[0]

@@ -193,8 +193,7 @@ class TreeAsking(Asking[Problem]):
             current = [answer for k in rows for answer in ask(table.iloc[[k]], coded[[k]], task)]
         else:
             current = super().current(table, coded, task)
-        if task.plausibility is None:
-            self.prepared.passed.look(coded, task.space, table, self.model.encode)
+        self.prepared.passed.look(coded, task.space, table, self.model.encode)
         return current
 
     def believed_row(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> AskedRow | None:

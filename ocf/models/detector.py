@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from ocf.models.encoding import Encoder, Encoding
 from ocf.models.forest_columns import Columns, Way, through_steps, way_to
 from ocf.models.last_table import LastTable
 from ocf.models.plausibility import ROWS_BY, Plausibility, last_step
+from ocf.models.row_keys import row_key
 from ocf.models.target_rows import TargetRows
 from ocf.models.user_model import UserModel
 from ocf.problem.isolation_depth import IsolationDepth
@@ -50,6 +51,14 @@ def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
     return recount
 
 
+class RowDepth(NamedTuple):
+    """What an isolation forest's library says of a row: depth and score, and the depth recounted from its trees."""
+
+    depth: float
+    score: float
+    recount: float
+
+
 @dataclass(frozen=True, eq=False)
 class Detector:
     """An isolation forest beside a model, over the user's table, and what is asked of it for one target.
@@ -68,6 +77,8 @@ class Detector:
         Least average depth.
     rows : TargetRows or None
         On which the forest was fitted, or from which the least depth was taken; None where they had no say.
+    at_hand : mapping of row key to RowDepth
+        Of rows that the library was asked about together; see `ocf.models.row_keys`.
     """
 
     wish: Plausibility
@@ -77,10 +88,33 @@ class Detector:
     preprocessing: Ways
     least: float | None
     rows: TargetRows | None = None
+    at_hand: Mapping[Hashable, RowDepth] = field(default_factory=dict)
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
         """Depth and score of rows by the library itself, both (n,) float64; of the last table they are at hand."""
+        if (known := self._known(table)) is not None:
+            return np.array([known.depth]), np.array([known.score])
         return self._measured(table)
+
+    def depths(self, table: pd.DataFrame, places: list[int]) -> list[RowDepth]:
+        """What the library says of some rows of a table, in one call.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+        places : list of int
+        """
+        given = self.given(table)
+        rows = given.iloc[places] if isinstance(given, pd.DataFrame) else given[places]
+        depth, score = self.forest.measure(rows)
+        return list(map(RowDepth, depth.tolist(), score.tolist(), self.forest.recount(rows).tolist()))
+
+    def with_depths(self, depths: Mapping[Hashable, RowDepth]) -> Detector:
+        """The same with what the library says of some more rows at hand."""
+        return replace(self, at_hand={**self.at_hand, **depths})
+
+    def _known(self, table: pd.DataFrame) -> RowDepth | None:
+        return self.at_hand.get(row_key(table)) if self.at_hand and len(table) == 1 else None
 
     @cached_property
     def _measured(self) -> LastTable:
@@ -88,7 +122,8 @@ class Detector:
 
     def recount(self, table: pd.DataFrame) -> float:
         """Average depth of a row, a table of one, from its paths through the library's own trees."""
-        return float(self.forest.recount(self.given(table))[0])
+        known = self._known(table)
+        return float(self.forest.recount(self.given(table))[0]) if known is None else known.recount
 
     def accepts(self, table: pd.DataFrame) -> bool:
         """Whether the library itself finds a row, a table of one, deep enough."""

@@ -1,10 +1,10 @@
-"""Answers of the user's own model about many rows from one call, for whoever asks about them one by one."""
+"""What the user's own model and isolation forests say of many rows in one call, for who asks about them one by one."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
+from ocf.models.detector import Detector
+from ocf.models.row_keys import joined, row_key
 from ocf.models.user_model import UserModel
 
 logger = logging.getLogger(__name__)
@@ -55,10 +57,18 @@ class Foreseen:
         self._decided: dict[Hashable, Any] = {}
         self._shown: dict[Hashable, FloatArray] = {}
         self._seen: dict[Hashable, FloatArray] = {}
+        self._detectors: dict[Detector, Detector] = {}
         shown = None if model.probabilities is None else self._probabilities
         self.model = replace(model, decide=self._decide, probabilities=shown, encode=self._encode)
 
-    def foresee(self, tables: Iterable[pd.DataFrame], *, probabilities: bool = False, columns: bool = False) -> None:
+    def foresee(
+        self,
+        tables: Iterable[pd.DataFrame],
+        *,
+        probabilities: bool = False,
+        columns: bool = False,
+        detectors: Mapping[Detector, Sequence[pd.DataFrame]] | None = None,
+    ) -> None:
         """Ask the model about rows; what it was asked before is forgotten.
 
         Parameters
@@ -69,22 +79,25 @@ class Foreseen:
             Whether its probabilities will be wanted too.
         columns : bool
             Whether model columns will be wanted too.
+        detectors : mapping of Detector to sequence of DataFrame (1, n_columns), optional
+            Isolation forests, and which of the rows each will be asked about.
         """
-        self._decided, self._shown, self._seen = {}, {}, {}
-        groups: dict[Hashable, list[tuple[Hashable, pd.DataFrame]]] = {}
-        for table in tables:
-            key = row_key(table)
-            groups.setdefault(key[0], []).append((key, table))
-        for alike in groups.values():
-            keys = [key for key, _ in alike]
-            together = pd.concat([table for _, table in alike], ignore_index=True)
-            if tuple(together.dtypes) != tuple(alike[0][1].dtypes):
-                continue  # a value would change its type on the way: each is asked about by itself
+        self._decided, self._shown, self._seen, self._detectors = {}, {}, {}, {}
+        wanted = {detector: set(map(row_key, own)) for detector, own in (detectors or {}).items()}
+        for keys, together in joined(tables):
             self._decided |= dict(zip(keys, self._asked.decide(together), strict=True))
             if probabilities and self._asked.probabilities is not None:
                 self._shown |= dict(zip(keys, self._asked.probabilities(together), strict=True))
             if columns:
                 self._seen |= dict(zip(keys, self._asked.encode(together), strict=True))
+            for detector, own in wanted.items():
+                places = [k for k, key in enumerate(keys) if key in own]
+                at_hand = dict(zip([keys[k] for k in places], detector.depths(together, places), strict=True))
+                self._detectors[detector] = self.beside(detector).with_depths(at_hand)
+
+    def beside(self, detector: Detector) -> Detector:
+        """An isolation forest with what it says of the rows that were foreseen for it at hand."""
+        return self._detectors.get(detector, detector)
 
     def _decide(self, table: pd.DataFrame) -> NDArray[Any]:
         found = self._decided.get(row_key(table)) if len(table) == 1 else None
@@ -136,13 +149,3 @@ def seconds_to_judge(model: UserModel, table: pd.DataFrame) -> float:
     except Exception as error:  # the model is the user's, and need not take this row
         logger.debug("the model's price is not known: %s", error)
     return calls * (time.perf_counter() - begin)
-
-
-def row_key(table: pd.DataFrame) -> tuple[Hashable, ...]:
-    """Columns with their dtypes, and values by type and bits, of a table of one row."""
-    dtypes = tuple(d if isinstance(d, np.dtype) else str(d) for d in table.dtypes.tolist())
-    values = table.to_numpy(dtype=object)[0].tolist()
-    # equality says too much or too little of floats: of the zeros, which a function may tell apart, and of NaN
-    floats = np.array([v for v in values if isinstance(v, float)]).tobytes()
-    others = tuple(v for v in values if not isinstance(v, float))
-    return (tuple(table.columns.tolist()), dtypes), (tuple(map(type, values)), floats, others)

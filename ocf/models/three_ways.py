@@ -83,6 +83,26 @@ def check_three_ways(
             f"the Pipeline and what ocf has read of it part at {_said(space, i, coded[row])}: one sends the row to "
             f"leaf {wanted[row, tree]}, the other to leaf {found[row, tree]} of tree {tree}; {_REMEDY}"
         )
+    _check_cells(part, reached, space, coded)
+
+
+def check_cells(lifted: Lifted, part: Partition, space: FeatureSpace, coded: FloatArray) -> None:
+    """Send rows to their leaves in two ways, whose model columns are known to lead to the leaves of the trees.
+
+    Parameters
+    ----------
+    lifted, part, space, coded
+        As in `check_three_ways`.
+
+    Raises
+    ------
+    ConformanceError
+        The cells and the trees part; with the feature and its value.
+    """
+    _check_cells(part, lifted.ensemble.apply(coded), space, coded)
+
+
+def _check_cells(part: Partition, reached: IntArray, space: FeatureSpace, coded: FloatArray) -> None:
     outside = np.argwhere(_outside(part, part.locate(coded), reached))
     if len(outside):
         row, i = (int(k) for k in outside[0])

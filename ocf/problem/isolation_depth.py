@@ -17,7 +17,7 @@ from ocf.trees.ensemble import Ensemble
 # -- in a problem ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IsolationDepth:
     """The plausibility of a problem.
 

@@ -22,7 +22,6 @@ from ocf.problem.targets import Target
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow
 from ocf.support.messages import listed
-from ocf.trees.joining import split_trees
 
 
 def completed_rows(
@@ -89,16 +88,13 @@ def completed_problem(
             "ask for a least depth"
         )
     detector = prepared.detector(wish, target)
-    part = prepared.checked_partition(Gaps(), detector, space, table, rows)
+    cut = prepared.checked_cut(Gaps(), detector, space, table, rows)
     refuse_relations(space, row.coded, cost, constraints)
-    model, forest = part.ensemble, None
-    if detector is not None:
-        model, forest = split_trees(part.ensemble, prepared.ensemble)
-    joint, used = completed_trees(model, rows, missing)
-    if detector is None or forest is None:
+    joint, used = completed_trees(cut.model, rows, missing)
+    if detector is None or cut.depth is None:
         completions = Completions(used, row.imputed.least)
         return Problem(joint, space, row.coded, target, cost, None, constraints, completions)
-    isolation, deep = completed_trees(forest, rows, missing)
+    isolation, deep = completed_trees(cut.depth.forest, rows, missing)
     completions = Completions(used, row.imputed.least, deep)
     depth = detector.requirement(isolation)
     return Problem(joint, space, row.coded, target, cost, depth, constraints, completions)

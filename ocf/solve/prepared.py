@@ -15,32 +15,36 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
-from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError, ModelError, TimeLimitError
-from ocf.features.lattice import rounded
+from ocf.cells.partition import Partition
+from ocf.errors import TimeLimitError
 from ocf.features.space import FeatureSpace
 from ocf.models.detector import Detector, make_detector
-from ocf.models.encoding import Encoder, Encoding
+from ocf.models.encoding import Encoding
 from ocf.models.foreseen import seconds_to_judge
 from ocf.models.gaps import Gaps, posed
 from ocf.models.indistinct import refuse_indistinct
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
-from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Plausibility
-from ocf.models.stepped_lines import with_steps
 from ocf.models.target_rows import RowsByTarget
-from ocf.models.three_ways import check_decisions, check_known, check_refused, check_three_ways, encoded, spread
+from ocf.models.three_ways import (
+    check_cells,
+    check_known,
+    check_refused,
+    check_three_ways,
+    encoded,
+    spread,
+)
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
-from ocf.problem.isolation_depth import IsolationDepth
 from ocf.problem.lines import with_line_ends
 from ocf.problem.missing import refuse_relations
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.readers.conformance import check_conformance
 from ocf.solve.compile import compile_formulation
+from ocf.solve.cuts import Cut, Cuts
 from ocf.solve.judging import judge_of
 from ocf.solve.passed_rows import PassedRows
 from ocf.solve.task import AskedRow
@@ -48,7 +52,6 @@ from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
 from ocf.support.limits import reserve, seconds_left
 from ocf.trees.ensemble import Ensemble
-from ocf.trees.joining import split_trees
 
 if TYPE_CHECKING:
     from ocf.solve.tree_search import TreeSearch
@@ -65,9 +68,6 @@ NODE = 700
 
 #: Most rows of the data whose leaves are looked up in three ways.
 MAX_CHECKED = 1000
-
-#: Which values are missing, the isolation forest beside the model, and the dtypes of the row where they matter.
-Key = tuple[Any, ...]
 
 
 class PreparedModel:
@@ -109,21 +109,18 @@ class PreparedModel:
         self.model = self.model.naming(space, self.data.base(space))
         self.ensemble = self.model.trees.ensemble
         self._rows = RowsByTarget(space, self.data, labelled)
-        self._encodings: dict[tuple[str, ...], Encoding] = {}
+        self._check = check
+        checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
+        self._cuts = Cuts(self.model, space, self.data, checked if check else None)
         self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
         if check:
             complete = self.data.complete[:64] if len(self.data.complete) else self.data.base(space)[None]
-            rows = None if table is None else self._encoded(self.space.to_frame(complete), self.model.encode)
+            rows = None if table is None else self._cuts.encoded(self.space.to_frame(complete), self.model.encode)
             check_conformance(self.model.trees, rows, leaves_looked_at(self.ensemble))
-        self.ensemble = with_steps(self.ensemble, self.encoding_of(space))
+        self.ensemble = self._cuts.ensemble
         if table is not None:
             refuse_indistinct(table, self.ensemble, self.encoding_of(space))
-        self._check = check
-        self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self.passed = PassedRows(self._check_ways if check else None)
-        self._partitions: dict[Key, Partition] = {}
-        self._lifted: dict[Key, Lifted] = {}
-        self._depths: dict[Key, IsolationDepth] = {}
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._searches: dict[int, TreeSearch] = {}
         self._pruners: dict[int, Pruner] = {}
@@ -146,62 +143,27 @@ class PreparedModel:
         """The model's trees over features, of rows that miss nothing."""
         return self.partition(Gaps()).ensemble
 
-    def _encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:
-        """Model columns of rows; names the level where the preprocessing refuses one."""
-        try:
-            return encoded(encode, table)
-        except ModelError:
-            for i in np.flatnonzero(self.space.discrete).tolist():
-                self.encoding_of(self.space).levels(i)
-            raise
-
     # -- from the user's features to cells -----------------------------------------------------------------
 
     def encoding_of(self, space: FeatureSpace) -> Encoding:
         """The way from features in the dtypes of `space` to model columns."""
-        key = tuple(f.dtype for f in space.features)
-        if key not in self._encodings:
-            base = rounded(space, self.data.base(self.space)[None])[0]
-            read, numbers = self.model.preprocessing.read, self.model.numbers
-            self._encodings[key] = Encoding(space, self.model.encode, base, read, numbers)
-        return self._encodings[key]
+        return self._cuts.encoding_of(space)
 
     def partition(self, gaps: Gaps, detector: Detector | None = None, space: FeatureSpace | None = None) -> Partition:
-        """Cells of all trees, with the isolation trees behind those of the model.
+        """Cells of all trees; see `ocf.solve.cuts.Cuts.cut`.
 
         Parameters
         ----------
         gaps : Gaps
-            Which features are missing, and of which that is a value like others.
         detector : Detector, optional
-            Whose isolation trees are added.
         space : FeatureSpace, optional
-            With the dtypes of the rows; by default those of the data.
         """
-        space = space or self.space
-        key = self._key(gaps, detector, space)
-        if key not in self._partitions:
-            encoding = self.encoding_of(space if key[-1] else self.space)
-            ensemble = with_steps(self.model.trees.ensemble, encoding) if key[-1] else self.ensemble
-            if detector is not None:
-                if (gaps.missing or gaps.supplied) and detector.forest.ensemble.missing_left is None:
-                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
-                ensemble, encoding = detector.beside(ensemble, encoding)
-            lifted = lift(ensemble, encoding, gaps.missing, gaps.supplied)
-            if self._check and not gaps.missing:
-                check_lift(lifted, ensemble, encoding, gaps.supplied)
-            part = partition(lifted.ensemble, gaps.opened(self.space))
-            if self._check:
-                self._check_rows(ensemble, lifted, encoding, part, gaps)
-            self._lifted[key], self._partitions[key] = lifted, part
-            if detector is not None:
-                self._depths[key] = detector.requirement(split_trees(lifted.ensemble, self.ensemble)[1])
-        return self._partitions[key]
+        return self._cuts.cut(gaps, detector, space).part
 
-    def checked_partition(
+    def checked_cut(
         self, gaps: Gaps, detector: Detector | None, space: FeatureSpace, table: pd.DataFrame, coded: FloatArray
-    ) -> Partition:
-        """As `partition`, once rows that are asked about reach the same leaves in all three ways.
+    ) -> Cut:
+        """The cells of some rows, once these reach the same leaves in all three ways.
 
         Parameters
         ----------
@@ -213,59 +175,24 @@ class PreparedModel:
         coded : (n, n_features) float64
             The same rows.
         """
-        part = self.partition(gaps, detector, space)
+        cut = self._cuts.cut(gaps, detector, space)
         if self._check:
-            lifted = self._lifted[self._key(gaps, detector, space)]
-            check_three_ways(self.ensemble, lifted, encoded(self.model.encode, table), part, space, coded)
-        return part
+            columns = encoded(self.model.encode, table)
+            check_three_ways(self.ensemble, cut.lifted, columns, cut.part, space, coded)
+        return cut
 
     def _check_ways(self, gaps: Gaps, space: FeatureSpace, columns: FloatArray, coded: FloatArray) -> None:
         """Refuse rows whose leaves are different in all three ways."""
-        part = self.partition(gaps, None, space)
-        check_three_ways(self.ensemble, self._lifted[self._key(gaps, None, space)], columns, part, space, coded)
-
-    def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
-        """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
-
-        The columns of the isolation trees, where there are some, lie behind those of the model.
-        """
-        rows = self._checked[gaps.holds(self._checked) & encoding.knows(self._checked)]
-        if not len(rows):
-            return
-        coded = gaps.opened(encoding.space).with_missing(rounded(encoding.space, rows))
-        table = encoding.space.to_frame(coded)
-        columns = self._encoded(table, encoding.encode)
-        check_three_ways(ensemble, lifted, columns, part, encoding.space, coded)
-        if not self.ensemble.is_oblique:
-            own = columns[:, : self.ensemble.n_features]
-            check_decisions(self.ensemble, own, np.asarray(self.model.decide(table)))
-
-    def _key(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Key:
-        """Under which a partition and what depends on it are kept.
-
-        Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
-        """
-        through = bool(self.model.preprocessing.steps) or detector is not None
-        dtypes = tuple(f.dtype for f in space.features)
-        own = through and dtypes != tuple(f.dtype for f in self.space.features)
-        return (gaps, None if detector is None else detector.key, dtypes if own else ())
-
-    def _key_of(self, problem: Problem) -> Key:
-        """Under which the partition of a problem of this model is kept."""
-        found = [key for key, depth in self._depths.items() if depth is problem.plausibility]
-        return found[0] if found else self._key(Gaps.of_problem(problem), None, problem.space)
+        cut = self._cuts.cut(gaps, None, space)
+        check_three_ways(self.ensemble, cut.lifted, columns, cut.part, space, coded)
 
     def tree_partition(self, problem: Problem) -> Partition:
         """The partition by the splits of the trees alone."""
-        found = self._partitions.get(self._key_of(problem))
-        return self.partition(Gaps.of_problem(problem), None, problem.space) if found is None else found
+        return self._cuts.of_problem(problem)[1].part
 
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
-        self.tree_partition(problem)
-        beside = problem.completions is not None and problem.plausibility is not None
-        keys = [self._key_of(problem), *(self._depths if beside else ())]
-        return next(filter(None, (why_unproven(self._lifted[key]) for key in keys)), "")
+        return self._cuts.unproven(problem)
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -321,12 +248,13 @@ class PreparedModel:
         self.encoding_of(space).refuse_unknown(space, origin)
         refuse_relations(space, origin, cost, constraints)
         gaps = Gaps.of(origin, space)
-        part = self.partition(gaps, detector, space)
-        if detector is not None or not self.passed.holds(origin, space):
-            self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
-        model = part.ensemble if detector is None else split_trees(part.ensemble, self.ensemble)[0]
-        depth = None if detector is None else self._depths[self._key(gaps, detector, space)]
-        return Problem(with_line_ends(model, space, origin), space, origin, target, cost, depth, constraints)
+        cut = self._cuts.cut(gaps, detector, space)
+        if not self.passed.holds(origin, space):
+            self.checked_cut(gaps, detector, space, space.to_frame(origin), origin[None])
+        elif detector is not None and self._check:
+            check_cells(cut.lifted, cut.part, space, origin[None])
+        model = with_line_ends(cut.model, space, origin)
+        return Problem(model, space, origin, target, cost, cut.depth, constraints)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this model whose target has a single alternative."""
@@ -355,8 +283,12 @@ class PreparedModel:
         return self._pruners[id(part)]
 
     def _shared_partition(self, problem: Problem) -> Partition | None:
-        """The partition of all rows that miss the same values; None where a row's cells are its own."""
-        return None if problem.cuts_cells else self.tree_partition(problem)
+        """The partition of all rows that miss the same values; None where a row's cells are its own.
+
+        So are those of a problem that was read from a file, or is of another model.
+        """
+        cut = None if problem.cuts_cells else self._cuts.of_problem(problem)[1]
+        return cut.part if cut is not None and cut.is_of(problem) else None
 
     # -- what the user's model says ------------------------------------------------------------------------
 
@@ -386,9 +318,9 @@ class PreparedModel:
 
     def _check_refused(self, problem: Problem, table: pd.DataFrame, point: FloatArray) -> None:
         """Refuse to go on where the user's model refuses a point for another reason than rounding."""
-        key = self._key_of(problem)
         if self._check and not self.unproven(problem):
-            way = (self.ensemble, self._lifted[key], encoded(self.model.encode, table), self._partitions[key])
+            cut = self._cuts.of_problem(problem)[1]
+            way = (self.ensemble, cut.lifted, encoded(self.model.encode, table), cut.part)
             check_refused(*way, problem.space, point[None], np.asarray(self.model.decide(table)))
 
     def known_rows_of(self, target: Target) -> FloatArray:
@@ -412,7 +344,7 @@ class PreparedModel:
         """
         if problem.cuts_cells or np.isnan(self.known_rows_of(problem.target)).any():
             return np.unique(part.locate(self.known_points(problem)), axis=0)
-        key = (problem.target, *self._key_of(problem))
+        key = (problem.target, *self._cuts.of_problem(problem)[0])
         if key not in self._candidates:
             self._candidates[key] = np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
         return self._candidates[key]
@@ -438,7 +370,7 @@ class PreparedModel:
         problem = alternatives[0].problem
         # cells that are the row's own serve no other row
         kept = KeptMatrices() if problem.cuts_cells else self._compiled
-        return Matrices(formulation, alternatives, kept, (problem.target, *self._key_of(problem)))
+        return Matrices(formulation, alternatives, kept, (problem.target, *self._cuts.of_problem(problem)[0]))
 
     def tree_search(self, problem: Problem) -> TreeSearch:
         """What all queries of the leaves of one partition share."""
@@ -451,12 +383,12 @@ class PreparedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}, "_encodings": {}}
+        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}}
         return {**self.__dict__, **fresh}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.model = self.model.naming(self.space, self.data.base(self.space))
+        self.model = self._cuts.model = self.model.naming(self.space, self.data.base(self.space))
 
 
 def leaves_looked_at(ensemble: Ensemble) -> int | None:

@@ -527,6 +527,40 @@ def shown_totals(rule: Decision, scores: FloatArray) -> FloatArray:
     return parts[0] if len(parts) == 1 else np.asarray(sum(parts) / len(parts))
 
 
+#: What the splits of an ensemble are, in the order of its nodes.
+_SPLITS = (
+    "tree_offsets",
+    "kind",
+    "feature",
+    "threshold",
+    "left",
+    "right",
+    "leaf",
+    "missing_left",
+    "set_index",
+    "sets",
+    "oblique_index",
+    "oblique_indptr",
+    "oblique_indices",
+    "oblique_data",
+    "oblique_codes",
+)
+
+
+def splits_alike(first: Ensemble, second: Ensemble) -> bool:
+    """Whether two ensembles send every row to the same leaves, whatever these are worth, node by node.
+
+    Parameters
+    ----------
+    first, second : Ensemble
+    """
+    pairs = [(getattr(first, name), getattr(second, name)) for name in _SPLITS]
+    return all(
+        a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+        for a, b in pairs
+    )
+
+
 @dataclass(frozen=True)
 class FinalTrees:
     """Trees on top of others, as a stack has them: their columns are functions of the others' scores.

@@ -6,13 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, StackingClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    StackingClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from ocf import Explainer, Plausibility
 from ocf.models.foreseen import Foreseen, answers_row_by_row
 from ocf.models.user_model import as_user_model
 from ocf.oblique import ObliqueTree
@@ -114,3 +121,44 @@ def test_rows_with_gaps_are_foreseen_too() -> None:
     foreseen.foresee(tables)
     assert [foreseen.model.decide(table)[0] for table in tables] == list(model.decide(x))
     assert calls == [4]
+
+
+@pytest.mark.parametrize("library", ["scikit-learn", "isotree"])
+def test_depths_at_hand(library: str) -> None:
+    """An isolation forest says of rows that were foreseen what it says of each by itself, and is not asked again."""
+    if library == "isotree":
+        forest = pytest.importorskip("isotree").IsolationForest(ntrees=10, ndim=1, missing_action="fail", nthreads=1)
+    else:
+        forest = IsolationForest(n_estimators=10, random_state=0)
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(5, max_depth=3, random_state=0)).fit(x, x.a > 0)
+    explainer = Explainer(model, data=x)
+    wish = Plausibility(forest=forest)
+    found = explainer.explain(x[~model.predict(x)].iloc[[0]], target=True, plausibility=wish)[0]
+    assert found.problem is not None
+    detector = explainer.prepared.detector(wish, found.problem.target)
+    assert detector is not None
+    asked: list[int] = []
+
+    def measure(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(len(rows))
+        return detector.forest.measure(rows)
+
+    watched = replace(detector, forest=replace(detector.forest, measure=measure))
+    foreseen = Foreseen(explainer.prepared.model)
+    tables = [x.iloc[[k]] for k in range(20)]
+    foreseen.foresee(tables, detectors={watched: tables[5:]})
+    beside = foreseen.beside(watched)
+    assert asked == [15]
+    for table in tables[5:]:
+        np.testing.assert_array_equal(beside.measure(table), detector.measure(table))
+        assert beside.recount(table.copy()) == detector.recount(table)
+        assert beside.accepts(table) == detector.accepts(table)
+    assert asked == [15]
+    beside.measure(tables[0])
+    beside.measure(x.iloc[5:9])
+    assert asked == [15, 1, 4]
+    assert foreseen.beside(detector) is detector
+    foreseen.foresee(tables)
+    assert foreseen.beside(watched) is watched

@@ -1,0 +1,208 @@
+"""The cells of a model's trees, for each kind of row that is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.cells.partition import Partition, partition
+from ocf.errors import DataError, ModelError
+from ocf.features.lattice import rounded
+from ocf.features.space import FeatureSpace
+from ocf.models.detector import Detector
+from ocf.models.encoding import Encoder, Encoding
+from ocf.models.gaps import Gaps
+from ocf.models.known_rows import KnownRows
+from ocf.models.lift import Lifted, check_lift, lift, why_unproven
+from ocf.models.stepped_lines import with_steps
+from ocf.models.three_ways import check_decisions, check_three_ways, encoded
+from ocf.models.user_model import UserModel
+from ocf.problem.isolation_depth import IsolationDepth
+from ocf.problem.problem import Problem
+from ocf.trees.ensemble import Ensemble, splits_alike
+from ocf.trees.joining import split_trees
+
+#: Which values are missing, the isolation forest beside the model, and the dtypes of the row where they matter.
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Trees over features, cut into cells.
+
+    Attributes
+    ----------
+    lifted : Lifted
+        All trees, over features.
+    part : Partition
+        Their cells.
+    space : FeatureSpace
+        By whose levels they were cut.
+    model : Ensemble
+        The trees of the model among them.
+    depth : IsolationDepth or None
+        The isolation trees behind those, and what is asked of them.
+    """
+
+    lifted: Lifted
+    part: Partition
+    space: FeatureSpace
+    model: Ensemble
+    depth: IsolationDepth | None = None
+
+    def is_of(self, problem: Problem) -> bool:
+        """Whether the cells are those of a problem, which may come from a file, another process or another model."""
+        if problem.ensemble is self.model and problem.plausibility is self.depth:
+            return True
+        kinds, asked = ([(f.name, f.kind, f.levels) for f in s.features] for s in (self.space, problem.space))
+        return kinds == asked and splits_alike(self.part.ensemble, problem.trees)
+
+
+class Cuts:
+    """The cells of a model's trees, by what a row misses, its dtypes and the isolation forest; each is made once.
+
+    Parameters
+    ----------
+    model : UserModel
+    space : FeatureSpace
+        In the dtypes of the data.
+    data : KnownRows
+    checked : (n, n_features) float64, optional
+        Coded rows by which what was read is held against the library; by default nothing is.
+    """
+
+    def __init__(
+        self, model: UserModel, space: FeatureSpace, data: KnownRows, checked: FloatArray | None = None
+    ) -> None:
+        self.model = model
+        self._space, self._data, self._checked = space, data, checked
+        self._encodings: dict[tuple[str, ...], Encoding] = {}
+        self._made: dict[Key, Cut] = {}
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The model's trees, over what the steps before them make of the features."""
+        return with_steps(self.model.trees.ensemble, self.encoding_of(self._space))
+
+    def encoding_of(self, space: FeatureSpace) -> Encoding:
+        """The way from features in the dtypes of `space` to model columns."""
+        key = tuple(f.dtype for f in space.features)
+        if key not in self._encodings:
+            base = rounded(space, self._data.base(self._space)[None])[0]
+            read, numbers = self.model.preprocessing.read, self.model.numbers
+            self._encodings[key] = Encoding(space, self.model.encode, base, read, numbers)
+        return self._encodings[key]
+
+    def cut(self, gaps: Gaps, detector: Detector | None = None, space: FeatureSpace | None = None) -> Cut:
+        """Cells of all trees, with the isolation trees behind those of the model.
+
+        Parameters
+        ----------
+        gaps : Gaps
+            Which features are missing, and of which that is a value like others.
+        detector : Detector, optional
+            Whose isolation trees are added.
+        space : FeatureSpace, optional
+            With the dtypes of the rows; by default those of the data.
+        """
+        key = self._key(gaps, detector, space or self._space)
+        if key not in self._made:
+            self._made[key] = self._make(gaps, detector, space if space is not None and key[-1] else self._space)
+        return self._made[key]
+
+    def _make(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Cut:
+        encoding = self.encoding_of(space)
+        ensemble = self.ensemble if space is self._space else with_steps(self.model.trees.ensemble, encoding)
+        if detector is not None:
+            if (gaps.missing or gaps.supplied) and detector.forest.ensemble.missing_left is None:
+                raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+            ensemble, encoding = detector.beside(ensemble, encoding)
+        lifted = lift(ensemble, encoding, gaps.missing, gaps.supplied)
+        if self._checked is not None and not gaps.missing:
+            check_lift(lifted, ensemble, encoding, gaps.supplied)
+        opened = gaps.opened(self._space)
+        part = partition(lifted.ensemble, opened)
+        if self._checked is not None:
+            self._check_rows(self._checked, ensemble, lifted, encoding, part, gaps)
+        if detector is None:
+            return Cut(lifted, part, opened, part.ensemble)
+        own, forest = split_trees(part.ensemble, self.ensemble)
+        return Cut(lifted, part, opened, own, detector.requirement(forest))
+
+    def of_problem(self, problem: Problem) -> tuple[Key, Cut]:
+        """The cells of a problem by the splits of the trees alone, and the key of rows that share them.
+
+        Those of trees that are a row's own are not among them: the model's by themselves stand for these.
+        """
+        depth = problem.plausibility
+        for key, cut in self._made.items():
+            if depth is not None and cut.depth is depth:
+                return key, cut
+        gaps = Gaps.of_problem(problem)
+        return self._key(gaps, None, problem.space), self.cut(gaps, None, problem.space)
+
+    def unproven(self, problem: Problem) -> str:
+        """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
+        cuts = [self.of_problem(problem)[1]]
+        if problem.completions is not None and problem.plausibility is not None:
+            cuts += [cut for cut in self._made.values() if cut.depth is not None]
+        return next(filter(None, (why_unproven(cut.lifted) for cut in cuts)), "")
+
+    def encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:
+        """Model columns of rows; names the level where the preprocessing refuses one.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+        encode : callable
+            Table -> model columns.
+        """
+        try:
+            return encoded(encode, table)
+        except ModelError:
+            for i in np.flatnonzero(self._space.discrete).tolist():
+                self.encoding_of(self._space).levels(i)
+            raise
+
+    def _check_rows(
+        self,
+        checked: FloatArray,
+        ensemble: Ensemble,
+        lifted: Lifted,
+        encoding: Encoding,
+        part: Partition,
+        gaps: Gaps,
+    ) -> None:
+        """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
+
+        The columns of the isolation trees, where there are some, lie behind those of the model.
+        """
+        rows = checked[gaps.holds(checked) & encoding.knows(checked)]
+        if not len(rows):
+            return
+        coded = gaps.opened(encoding.space).with_missing(rounded(encoding.space, rows))
+        table = encoding.space.to_frame(coded)
+        columns = self.encoded(table, encoding.encode)
+        check_three_ways(ensemble, lifted, columns, part, encoding.space, coded)
+        if not self.ensemble.is_oblique:
+            own = columns[:, : self.ensemble.n_features]
+            check_decisions(self.ensemble, own, np.asarray(self.model.decide(table)))
+
+    def _key(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Key:
+        """Under which a cut is kept.
+
+        Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
+        """
+        through = bool(self.model.preprocessing.steps) or detector is not None
+        dtypes = tuple(f.dtype for f in space.features)
+        own = through and dtypes != tuple(f.dtype for f in self._space.features)
+        return (gaps, None if detector is None else detector.key, dtypes if own else ())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for worker processes; encoders are made anew there."""
+        return {**self.__dict__, "_encodings": {}}
