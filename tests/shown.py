@@ -31,8 +31,8 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def runs(page: Path) -> bool:
-    """Whether a page has snippets that make a program: all but the page in front, which shows one line of it."""
-    return any(language == "python" for language, _ in blocks(page)) and page != DOCS / "index.md"
+    """Whether a page has snippets."""
+    return any(language == "python" for language, _ in blocks(page))
 
 
 def run(page: Path, *, apart: bool = False) -> str:

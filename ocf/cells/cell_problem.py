@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FEW_LEVELS = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CellProblem:
     """A problem over cells: choose an open cell per feature and the live leaf of each tree that contains them.
 

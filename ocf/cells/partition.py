@@ -57,7 +57,7 @@ class LeafRanges(NamedTuple):
 SIDES = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Partition:
     """Cells and leaf boxes of an ensemble over features; the same for every row.
 

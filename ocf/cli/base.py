@@ -157,7 +157,8 @@ class _ToStderr(logging.Handler):
         """Print a record, with its traceback only when debugging."""
         if not logger.isEnabledFor(logging.DEBUG):
             record.exc_info = record.exc_text = None
-        print(in_flags(self.format(record)), file=sys.stderr)
+        words = self.format(record)
+        print(words if record.name == READING else in_flags(words), file=sys.stderr)
 
 
 class _Formatter(logging.Formatter):

@@ -30,7 +30,7 @@ RUN, OUT = "How to solve", "Output"
 Model = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="XGBoost JSON or UBJ, LightGBM text, CatBoost cbm or JSON, skops, joblib or pickle."
+        metavar="MODEL", help="XGBoost, LightGBM, CatBoost, ONNX or treelite file, skops, joblib or pickle."
     ),
 ]
 

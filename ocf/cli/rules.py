@@ -290,7 +290,7 @@ def _trade_off(
     elif path.suffix.lower() == ".json":
         text = json.dumps(plain(table.to_dict("records")), ensure_ascii=False)
     else:
-        text = table.to_csv(index=False)
+        text = table.to_csv(index=False, lineterminator="\n")
     if not deliver(text, path):
         raise typer.Exit(ExitCode.USAGE)
     raise typer.Exit(ExitCode.SOLVED if all(map(len, parts)) else ExitCode.INFEASIBLE)
@@ -303,5 +303,5 @@ def _write(answer: RuleSets, path: Path | None) -> bool:
     elif path.suffix.lower() == ".json":
         text = answer.to_json() + "\n"
     else:
-        text = answer.to_frame().to_csv(index=False)
+        text = answer.to_frame().to_csv(index=False, lineterminator="\n")
     return deliver(text, path)

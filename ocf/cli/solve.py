@@ -317,7 +317,7 @@ def export(
     explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table), "--row")], **of_problem(settings))
     if output.suffix.lower() != ".json":
-        _write_form(explainer, asked, settings.get("formulation", "interval"), output, reduced)
+        _write_form(explainer, asked, settings.get("formulation"), output, reduced)
     elif not deliver(asked.to_json() + "\n", output):
         raise typer.Exit(ExitCode.USAGE)
 
@@ -361,7 +361,9 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
     elif suffix == ".html":
         text = explanations.to_html()
     else:
-        text = in_flags("".join(f"{explanation}\n\n" for explanation in explanations))
+        from ocf.explain.text import to_text
+
+        text = "".join(f"{to_text(explanation, in_flags)}\n\n" for explanation in explanations)
     return deliver(text, path)
 
 
@@ -399,8 +401,9 @@ def _stdout_to_stderr() -> Iterator[None]:
 # -- files for solvers -------------------------------------------------------------------------------------
 
 
-def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: Path, reduced: bool) -> None:
+def _write_form(explainer: Explainer, problem: Problem, formulation: str | None, path: Path, reduced: bool) -> None:
     from ocf.solve.compile import compile_formulation
+    from ocf.solve.method import AUTO, BOUNDS_FROM
     from ocf.solvers.model_files import write_model
 
     cells = explainer.cells(problem)
@@ -408,6 +411,7 @@ def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: 
         raise ProblemError("this row is infeasible: no model is left to write; a .json file still keeps the question")
     if reduced:
         cells = _reduced(cells)
+    formulation = BOUNDS_FROM if formulation in (None, AUTO) else formulation
     form = compile_formulation(formulation, cells, names=True).instance(cells).form
     write_model(form, path)
     size = f"{form.n_rows} rows, {form.n_cols} columns ({int(form.integer.sum())} of them whole numbers)"

@@ -271,13 +271,6 @@ class MethodSettings(TypedDict, total=False):
     command: Annotated[_Texts, Meta(description="a list of words: a program and its arguments")]
 
 
-#: Arguments of `Explainer.explain` that a suite gives elsewhere.
-_ELSEWHERE = (
-    *("target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
-    *("log", "options", "cuts", "reduce", "n_jobs", "progress", "checkpoint"),
-)
-
-
 # -- reading -----------------------------------------------------------------------------------------------
 
 
@@ -393,10 +386,10 @@ def _asks(table: dict[str, Any], where: str) -> Iterator[Ask]:
 
 
 def settings_known() -> list[str]:
-    """Arguments of `Explainer.explain` that a table in `constraints` may hold."""
-    from ocf.explain.question import SETTINGS
+    """Arguments of `Explainer.problem` that a table in `constraints` may hold; methods say how it is solved."""
+    from ocf.explain.question import OF_PROBLEM
 
-    return [name for name in SETTINGS if name not in _ELSEWHERE]
+    return [name for name in OF_PROBLEM if name not in ("target", "norm")]
 
 
 def _method_tables(tables: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -45,8 +45,8 @@ class Explainer(TreeAsking):
     Parameters
     ----------
     model : estimator, Pipeline, or path of a model file
-        Fitted scikit-learn, XGBoost or LightGBM trees. A Pipeline may encode and scale; users then speak in the
-        units and words of the table that the Pipeline takes.
+        Fitted trees of a library that ocf reads; the manual's page on models names them. A Pipeline may encode and
+        scale; users then speak in the units and words of the table that the Pipeline takes.
     data : table or array (n, n_columns), optional
         Ideally the training data: bounds, scales, categories and first incumbents come from it. Needed unless
         `features` is a FeatureSpace. A DataFrame of pandas, polars or another library that narwhals knows, a pyarrow
@@ -125,7 +125,12 @@ class Explainer(TreeAsking):
         self.said: dict[str, Any] = {}
         if not isinstance(monotone, Mapping | None):
             raise DataError(f"monotone is a mapping of step names, such as {{'step': 'increasing'}}, not {monotone!r}")
-        asked = features == ASK
+        if features is not None and not isinstance(features, Mapping | FeatureSpace | str | Path):
+            raise DataError(
+                f"features is a mapping of descriptions by name, or a problem file, not a {type(features).__name__}; "
+                "the true classes of the data are labels=…"
+            )
+        asked = isinstance(features, str) and features == ASK
         if asked:
             refuse_to_overwrite(ASKED)
             features = None

@@ -396,7 +396,7 @@ class Explanations(Sequence[Explanation]):
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """CSV of `to_frame`; written to `path` if one is given."""
-        text: str = self._as_pandas().to_csv()
+        text: str = self._as_pandas().to_csv(lineterminator="\n")
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

@@ -6,6 +6,7 @@ and 3.9.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import DataError, ProblemError
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import OF_PROBLEM, SETTINGS, Question
 from ocf.explain.said import with_file_defaults
@@ -26,6 +27,7 @@ from ocf.models.plausibility import Plausibility
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
+from ocf.problem.targets import Target
 from ocf.solve.engine import Finding, Judge, Request
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_search import solve_leaves
@@ -42,7 +44,10 @@ if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
 
 
-#: Settings of `Explainer.explain` that a question to the leaves of a tree has a use for.
+#: Settings of `Explainer.explain` that a search among instances has a use for.
+OF_INSTANCES = ("weights", "features_to_vary", "permitted_range", "probability", "constraints")
+
+#: And those that a question to the leaves of a tree has a use for.
 HEEDED = (
     *(name for name in OF_PROBLEM if name != "plausibility"),
     "split_margin",
@@ -251,6 +256,8 @@ def improve(
         present = wished[column].iloc[0]
         wished[column] = pd.Series([value], index=wished.index)
         if not feature.discrete:
+            if math.isnan(real_number(value)):
+                raise ProblemError(f"the ideal of {name!r} is a number, not {value!r}")
             permitted[name] = (min(float(value), float(present)), max(float(value), float(present)))
     answer = explainer.classes[int(current)] if explainer.classes else current
     settings = {"features_to_vary": list(ideal), **settings}
@@ -295,8 +302,12 @@ def nearest_instances(
         One per row. A change that is found is status ``"feasible"``, for points that are not among the instances may be
         cheaper; where no instance is admissible the status is ``"unknown"``.
     """
+    check_names(settings, OF_INSTANCES)
     table = explainer.space.from_frame(explainer.rows_of(instances))
+    if labels is not None and len(np.asarray(labels)) != len(table):
+        raise DataError(f"labels: {len(np.asarray(labels))} of {len(table)} instances")
     known = explainer.space.to_frame(table)
+    met: dict[Target, BoolArray] = {}
     way = Way("instances", "search")
     method = {"formulation": way.formulation, "solver": way.solver, "solver_version": "", "options": {}}
     wish = Plausibility.parse(plausibility)
@@ -307,10 +318,11 @@ def nearest_instances(
         row = frame.iloc[[k]]
         problem = explainer.problem(row, target, norm, plausibility=wish, **settings)
         detector = explainer.prepared.detector(wish, problem.target)
-        admissible = explainer.model.meets(problem.target, known)
-        if labels is not None:
-            admissible &= labelled(explainer.classes, problem.target, np.asarray(labels).tolist())
-        outcome = _nearest(problem, table, known, admissible, detector)
+        if problem.target not in met:
+            met[problem.target] = explainer.model.meets(problem.target, known)
+            if labels is not None:
+                met[problem.target] &= labelled(explainer.classes, problem.target, np.asarray(labels).tolist())
+        outcome = _nearest(problem, table, known, met[problem.target], detector)
         current = explainer.prepared.current(problem.origin[None], problem.space)[0]
         place = AskedRow(frame.index[k], row, problem.origin, current)
         found = Finding(problem, outcome, way, method, {})

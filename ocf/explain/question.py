@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -101,7 +101,8 @@ class Question:
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_optimal, int) or self.n_optimal < 1:
+        self._settle()
+        if not isinstance(self.n_optimal, int | np.integer) or self.n_optimal < 1:
             raise ProblemError(f"n_optimal is a number of answers, at least 1, not {self.n_optimal!r}")
         if not isinstance(self.n_jobs, int | np.integer):
             raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
@@ -125,8 +126,21 @@ class Question:
         check_share(self.share, self.imputations is not None)
         _ = self.several, self.weight_pairs
         self._check_margin()
-        if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
-            raise ProblemError("features_to_vary is 'all' or a list of feature names")
+
+    def _settle(self) -> None:
+        """Have names and ranges in tuples: they are read more than once, and iterators are spent by then."""
+        mappings = ("weights", "permitted_range", "class_costs")
+        for name in mappings:
+            if not isinstance(getattr(self, name), Mapping | None):
+                raise ProblemError(f"{name} is a mapping by name, not {getattr(self, name)!r}")
+        vary = self.features_to_vary
+        if vary != "all" if isinstance(vary, str) else not isinstance(vary, Iterable):
+            raise ProblemError(f"features_to_vary is 'all' or a list of feature names, not {vary!r}")
+        if not isinstance(vary, str):
+            object.__setattr__(self, "features_to_vary", tuple(vary))
+        if self.permitted_range is not None:
+            ranges = {k: tuple(v) if isinstance(v, Iterator) else v for k, v in self.permitted_range.items()}
+            object.__setattr__(self, "permitted_range", ranges)
 
     def _check_margin(self) -> None:
         for size in self.margin.values() if isinstance(self.margin, Mapping) else [self.margin]:
@@ -198,12 +212,7 @@ class Question:
             changes.setdefault(name, {}).update(weight_down=down, weight_up=up)
         for name, allowed in (self.permitted_range or {}).items():
             changes.setdefault(name, {})["permitted"] = space.features[space.index(name)].permitting(allowed)
-        if self.features_to_vary != "all":
-            vary = {space.names[space.index(name)] for name in self.features_to_vary}
-            for name in space.names:
-                if name not in vary:
-                    changes.setdefault(name, {})["action"] = "fixed"
-        asked = rounded_space(space.updated(changes), self.round_to, known)
+        asked = rounded_space(space.updated(changes).varying(self.features_to_vary), self.round_to, known)
         for feature in asked.features:
             feature.permitted_codes()
         return asked
@@ -253,8 +262,10 @@ def _asks(value: Any, default: Any) -> bool:
 SETTINGS = tuple(field.name for field in fields(Question))
 
 
-def warn_of_broken(constraints: Sequence[Constraint], space: FeatureSpace, rows: FloatArray, known: FloatArray) -> None:
-    """Name constraints that the data itself breaks in a warning.
+def warn_of_broken(
+    constraints: Sequence[Constraint], space: FeatureSpace, rows: FloatArray, known: FloatArray, told: set[str]
+) -> None:
+    """Name constraints that the data itself breaks in a warning, each once.
 
     Parameters
     ----------
@@ -264,6 +275,8 @@ def warn_of_broken(constraints: Sequence[Constraint], space: FeatureSpace, rows:
         Coded rows to explain.
     known : (n_known, n_features) float64
         Coded rows of the data.
+    told : set of str
+        Constraints that the data was held against before; the others are added.
 
     Raises
     ------
@@ -275,6 +288,8 @@ def warn_of_broken(constraints: Sequence[Constraint], space: FeatureSpace, rows:
             continue
         if unsatisfiable(constraint, space, np.vstack([rows, known])):
             raise ProblemError(f"no values within the bounds satisfy the constraint {constraint.title!r}")
-        broken = broken_by(constraint, space, known)
-        if broken:
+        if repr(constraint) in told:
+            continue
+        told.add(repr(constraint))
+        if broken := broken_by(constraint, space, known):
             logger.warning("constraint %r is broken by %d of %d rows of the data", constraint.title, broken, len(known))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ocf.explain.table_notes import table_notes
@@ -75,6 +75,9 @@ def _proof(e: Answer) -> str:
         by = f"proven by {e.proved_by}" if e.proved_by else "proven"
         if e.rank > 1:
             return f"optimal, {by}: no smaller change differs from no. {', '.join(map(str, range(1, e.rank)))}"
+        if prices := e.method.get("asked", {}).get("class_costs"):
+            own = number(prices.get(str(e.decided), 0.0))
+            return f"optimal, {by}: with {own} for the class, no change and class cost less together"
         return f"optimal, {by}: no smaller change does it"
     if e.method.get("formulation") == "instances":
         return "the cheapest of the instances; a point that is none of them may be cheaper"
@@ -272,11 +275,18 @@ def _ranges(e: Answer, ranges: Mapping[str, Any]) -> str:
 # -- text ------------------------------------------------------------------------------------------------------
 
 
-def to_text(e: Answer) -> str:
-    """Headline, what must not be missed, and the table of changes."""
+def to_text(e: Answer, say: Callable[[str], str] = str) -> str:
+    """Headline, what must not be missed, and the table of changes.
+
+    Parameters
+    ----------
+    e : Answer
+    say : callable
+        Says a remark in the words of who shows it.
+    """
     lines = [
         headline(e),
-        *(f"  {remark}" for remark in [*notes(e), *remarks(e)]),
+        *(f"  {say(remark)}" for remark in [*notes(e), *remarks(e)]),
     ]
     rows = change_rows(e)
     if rows:

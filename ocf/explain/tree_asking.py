@@ -66,6 +66,7 @@ class TreeAsking(Asking[Problem]):
         if missing is not None:
             missing.changes(prepared.space)  # refuses features that there are not
         self.missing = missing
+        self._held_against_data: set[str] = set()
         self.ensemble = prepared.ensemble
         self._split = split_numbers(self.ensemble, prepared.encoding_of(prepared.space))
         self.leaves = LeafEngine(prepared)
@@ -98,7 +99,8 @@ class TreeAsking(Asking[Problem]):
         coded : (n, n_features) float64
         task : Task
         """
-        warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
+        known = self.prepared.data.complete
+        warn_of_broken(task.constraints, self.space, coded, known, self._held_against_data)
         parse_target(self.ensemble, task.target, 0, task.probability)
 
     def _refuse_told_apart(

@@ -95,7 +95,7 @@ def table_of_one(held: Any) -> Any:
 
 
 class OneRow:
-    """Attribute of a dataclass: a table of one row, or its `Maker`, which `held` gives.
+    """Attribute of a dataclass: a table of one row, a copy for each who looks, or its `Maker`, which `held` gives.
 
     Parameters
     ----------
@@ -111,13 +111,19 @@ class OneRow:
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is not None:
-            return table_of_one(instance.__dict__[self._name])
+            return _copied(table_of_one(instance.__dict__[self._name]))
         if self._optional:
             return None
         raise AttributeError(self._name)  # a dataclass takes it for a field without a default
 
     def __set__(self, instance: object, value: Any) -> None:
         instance.__dict__[self._name] = value
+
+
+def _copied(table: Any) -> Any:
+    """A table of pandas, or of another library, that may be written to."""
+    copy = getattr(table, "copy", None) or getattr(table, "clone", None)
+    return table if copy is None else copy()
 
 
 def held(instance: object, name: str) -> Any:

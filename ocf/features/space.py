@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -213,6 +213,25 @@ class FeatureSpace:
             i = self.index(name)
             features[i] = replace(features[i], **change)
         return replace(self, features=tuple(features))
+
+    def varying(self, names: Iterable[Hashable] | Literal["all"]) -> FeatureSpace:
+        """Space in which all other features than those that are named are fixed.
+
+        Parameters
+        ----------
+        names : "all" or iterable of str
+
+        Raises
+        ------
+        ProblemError
+            There is no such feature, or a text stands where a list is due.
+        """
+        if isinstance(names, str):
+            if names != "all":
+                raise ProblemError(f"features_to_vary is 'all' or a list of feature names, not {names!r}")
+            return self
+        vary = {self.index(name) for name in names}
+        return self.updated({n: {"action": "fixed"} for k, n in enumerate(self.names) if k not in vary})
 
     def with_missing(self, coded: FloatArray) -> FloatArray:
         """Coded rows, (..., n_features), with the code of a missing value in the place of NaN, where it is a value."""

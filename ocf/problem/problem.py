@@ -39,7 +39,7 @@ MOST_KEPT = 8
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """The cheapest admissible point to which the ensemble gives the target.
 

@@ -168,7 +168,7 @@ class CounterfactualRules:
         self.level, self.rule_level, self.seed = float(level), float(rule_level), seed
         table, self._frames = as_table(X), kind_of(X)
         own = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
-        self.space = _varying(own, features_to_vary)
+        self.space = own.varying(features_to_vary)
         self._answering = AnsweringModel(model, self.space, table, self._frames, array=table_of(X) is None)
         self.model = self._answering.model
         self.rows = self.space.from_frame(table)
@@ -785,13 +785,3 @@ def _ask_each_row(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | N
 def _precision(own: RuleSet) -> float:
     """Of the first rule; 0 without one."""
     return own[0].precision if own.rules else 0.0
-
-
-def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> FeatureSpace:
-    """Features of which all others than those named are fixed."""
-    if isinstance(names, str):
-        if names != "all":
-            raise ProblemError("features_to_vary is 'all' or a list of feature names")
-        return space
-    vary = {space.names[space.index(name)] for name in names}
-    return space.updated({name: {"action": "fixed"} for name in space.names if name not in vary})

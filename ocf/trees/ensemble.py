@@ -101,7 +101,7 @@ class Decision:
         return tuple(self.totals[k : k + size] for k in range(0, len(self.totals), size))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ensemble:
     """Trees of all kinds in one struct of arrays.
 

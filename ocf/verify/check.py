@@ -117,7 +117,8 @@ def verify(
     features : mapping
         As `FeatureSpace.to_dict` writes it: ``columns`` and ``features``.
     norm : mapping
-        Coefficients of ``l0``, ``l1`` and ``l2``, and perhaps ``pairs`` of features with that of their product.
+        Coefficients of ``l0``, ``l1`` and ``l2``, and perhaps ``squares``, ``forms`` and ``absolutes`` of several
+        features.
     claims : Claims
     forest : callable, optional
         Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.

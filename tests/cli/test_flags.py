@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import Answer, refused
+from sklearn.ensemble import RandomForestClassifier
 
 from ocf.cli.flags import FLAGS, SWITCHES, in_flags
 from ocf.explain.diagnosis import ASK
@@ -58,3 +61,20 @@ def test_answers_and_errors_speak_of_flags(
     keep = tmp_path / "prepared.ocf"
     assert ask("--rows", "0", "--prepared", keep, "--trust-pickle").code == 0
     refused("solve", files / "forest.skops", files / "data.csv", "--prepared", keep, words=["--trust-pickle"])
+
+
+def test_features_that_look_like_settings_keep_their_names(tmp_path: Path) -> None:
+    """A DictVectorizer names its columns so."""
+    name = "formulation=tablet"
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.integers(0, 9, 80), "solver=x": rng.integers(0, 9, 80)})
+    forest = RandomForestClassifier(5, max_depth=2, random_state=0).fit(table, table[name] > 4)
+    joblib.dump(forest, tmp_path / "m.joblib")
+    table.to_csv(tmp_path / "d.csv", index=False)
+    row = int(np.flatnonzero(~forest.predict(table))[0])
+    asked = ("solve", tmp_path / "m.joblib", tmp_path / "d.csv", "--trust-pickle", "--rows", str(row))
+    answer = Answer(*asked, "--target", "True")
+    assert answer.code == 0
+    assert name in answer.out
+    assert name in answer.err
+    assert "--formulation" not in answer.out + answer.err

@@ -364,7 +364,7 @@ def test_a_full_disk_is_no_bug_of_export(files: Path, tmp_path: Path, suffix: st
     assert (suffix == "json") == (answer.out != "")
 
 
-@pytest.mark.parametrize("formulation", ["interval", "ocean"])
+@pytest.mark.parametrize("formulation", ["auto", "interval", "ocean"])
 def test_export_writes_a_model_with_the_same_optimum(
     ask: Callable[..., Answer], files: Path, tmp_path: Path, formulation: str
 ) -> None:

@@ -81,6 +81,10 @@ def test_names_of_methods() -> None:
             'instances = [{ data = "iris", constraints = [{ features_to_varry = [] }] }]',
             "did you mean 'features_to_vary'?",
         ),
+        (
+            'instances = [{ data = "iris", constraints = [{ n_explanations = 2 }] }]',
+            "unknown key 'n_explanations'",
+        ),
         ('methods = [{ solver = "highz" }]', "unknown solver 'highz' (did you mean 'highs'?)"),
         ('methods = [{ formulation = "oceans" }]', "unknown formulation 'oceans' (did you mean 'ocean'?)"),
         ('methods = [{ solvr = "highs" }]', "unknown key 'solvr' (did you mean 'solver'?)"),

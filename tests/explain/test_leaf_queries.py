@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, quadratic_cost
-from ocf.errors import OcfError, ProblemError
+from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explain.leaf_queries import explain_leaves, explain_margins, improve, nearest_instances
 from ocf.oblique.tao import TAOClassifier
 
@@ -232,3 +232,22 @@ def test_a_margin_counts_from_the_last_value_that_the_tree_sends_left() -> None:
     up, down = (explainer.explain({"f": row}, split_margin=0.5)[0].counterfactual.f.iloc[0] for row in (0.0, 9.0))
     assert down == 5.125 - 0.5
     assert up == 5.125 + 0.5 + 0.125
+
+
+def test_what_a_search_among_instances_has_no_use_for_is_refused(explainer: Explainer) -> None:
+    for settings in ({"margin": 0.1}, {"n_explanations": 2}, {"featuers_to_vary": []}):
+        with pytest.raises(ProblemError, match="there is no setting"):
+            nearest_instances(explainer, X.iloc[[0]], X, 1, **settings)
+    with pytest.raises(DataError, match="2 of 150 instances"):
+        nearest_instances(explainer, X.iloc[[0]], X, 1, labels=[0, 1])
+    with pytest.raises(ProblemError, match="is a number"):
+        improve(explainer, X.iloc[[0]], {"petal length (cm)": "abc"})
+
+
+def test_with_class_costs_no_change_is_called_the_smallest(explainer: Explainer) -> None:
+    plain = explainer.explain(X.iloc[[0]], target=[1, 2])[0]
+    dear = explainer.explain(X.iloc[[0]], target=[1, 2], class_costs={plain.decided: 10, 3 - plain.decided: 0.25})[0]
+    assert (dear.status, dear.decided) == ("optimal", 3 - plain.decided)
+    assert dear.cost > plain.cost
+    assert "no smaller change" not in str(dear)
+    assert "with 0.25 for the class, no change and class cost less together" in str(dear)

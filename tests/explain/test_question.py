@@ -5,12 +5,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 from typer.main import get_command
 
 from ocf.cli import app
 from ocf.compare.suite import settings_known
-from ocf.errors import ProblemError, SolverError
+from ocf.errors import DataError, ProblemError, SolverError
 from ocf.explain.explainer import Explainer
 from ocf.explain.question import OF_PROBLEM, SETTINGS, Question
 from ocf.problem.problem_file import read_problem_file
@@ -35,7 +38,7 @@ def test_a_problem_takes_settings_of_a_question_with_their_defaults(ask: Any) ->
 
 def test_suites_and_the_command_line_know_no_other_settings() -> None:
     bounds = {"at_least", "at_most"}  # the target of a regressor
-    assert {"plausibility", "n_explanations"} <= set(settings_known()) <= set(SETTINGS)
+    assert {"plausibility", "margin"} <= set(settings_known()) <= set(inspect.signature(Explainer.problem).parameters)
     flags = {p.name for p in get_command(app).commands["solve"].params}  # type: ignore[attr-defined]
     other = {"model", "data", "rows", "problem", "drop", "reference", "trust_pickle", "output", "help", "prepared"}
     worded = {"gap": "mip_gap", "option": "options", "no_reduce": "reduce"}
@@ -119,6 +122,10 @@ def test_what_a_problem_file_says_is_a_question(tmp_path: Path) -> None:
         ({"options": {"mip_rel_gap": 0.1}, "solver": "scip"}, SolverError),
         ({"options": {"mip_max_nodes": "many"}, "solver": "highs"}, SolverError),
         ({"options": {"node_limit": -1}, "solver": "box"}, SolverError),
+        ({"weights": [1.0]}, ProblemError),
+        ({"permitted_range": ["age"]}, ProblemError),
+        ({"class_costs": [1.0]}, ProblemError),
+        ({"features_to_vary": 3}, ProblemError),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused_when_the_question_is_made(
@@ -126,3 +133,24 @@ def test_a_setting_that_means_nothing_is_refused_when_the_question_is_made(
 ) -> None:
     with pytest.raises(error, match=next(iter(settings)).removesuffix("s")):
         Question(**settings)
+
+
+@pytest.mark.parametrize(
+    "names", [("c",), {"c"}, pd.Index(["c"]), np.array(["c"]), pd.Series(["c"]), map(str, ["c"]), (n for n in "c")]
+)
+def test_names_and_ranges_of_any_kind_serve_every_row(names: Any) -> None:
+    """An iterator is spent once it is read, and a question is read again where a row is faulty."""
+    table = pd.DataFrame({"b": [0.0, 1, 2, 3], "c": [0.0, 1, 2, 3]})
+    explainer = Explainer(DecisionTreeClassifier(random_state=0).fit(table[["b", "c"]], table.c > 1), data=table)
+    rows = pd.DataFrame({"b": [0, "abc"], "c": [0.0, 0.0]})
+    sound, faulty = explainer.explain(rows, True, features_to_vary=names, permitted_range={"c": iter((0, 3))})
+    assert (sound.status, faulty.status) == ("optimal", "error")
+    assert sound.changes.feature.tolist() == ["c"]
+
+
+def test_true_classes_in_the_place_of_features_are_named() -> None:
+    table = pd.DataFrame({"b": [0.0, 1, 2, 3]})
+    tree = DecisionTreeClassifier(random_state=0).fit(table, [0, 0, 1, 1])
+    for labels in (pd.Series([0, 0, 1, 1]), np.array([0, 0, 1, 1])):
+        with pytest.raises(DataError, match="labels="):
+            Explainer(tree, table, labels)  # type: ignore[arg-type]

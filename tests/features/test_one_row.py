@@ -46,6 +46,16 @@ def test_a_table_is_the_same_as_long_as_somebody_holds_it(maker: RowOf | Changed
     assert maker().loc["q", "n"] != 7
 
 
+def test_who_looks_at_a_table_may_write_to_it() -> None:
+    for original in (RowOf(TABLE, 1), changed(), TABLE.iloc[[1]]):
+        own = Held(original)
+        before = own.original
+        seen = own.original
+        seen.iloc[0, 0] = 99
+        pd.testing.assert_frame_equal(own.original, before)
+        assert isinstance(held(own, "original"), type(original))
+
+
 def test_a_row_travels_without_its_table() -> None:
     long = pd.DataFrame({"x": np.arange(100_000.0)})
     found = pickle.loads(pickle.dumps(RowOf(long, 70_000)))
@@ -61,6 +71,6 @@ def test_an_attribute_takes_a_table_or_what_makes_it() -> None:
     assert held(one, "original") is maker
     assert one.other is None
     table = TABLE.iloc[[0]]
-    assert replace(one, other=table).other is table
+    pd.testing.assert_frame_equal(replace(one, other=table).other, table)
     with pytest.raises(TypeError, match="original"):
         Held()  # type: ignore[call-arg]
