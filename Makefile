@@ -6,6 +6,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_OUT ?= bench-results
 PAPERS_OUT ?= paper-results
 
+# sources are compiled once, and not by each process that a test starts
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test slow variant lowest check layout lint format types docs bench papers clean help
 
 help:

@@ -100,7 +100,7 @@ def test_one_proof_finds_the_fewest_changes_too(
     """With and without an incumbent: of the points that cost the same none changes less."""
     monkeypatch.setattr(halved, "SMALL", small)
     taken, options = {True: 0, False: 0}, SolverOptions(threads=threads)
-    for cells, everything in (*with_ties(range(12)), *whole_numbers(4)):
+    for cells, everything in (*with_ties(range(8)), *whole_numbers(3)):
         if not cells.partition.reachable.all():
             continue
         result = solved(cells, solver, options, fewest=True)
