@@ -17,6 +17,7 @@ from ocf.models.known_rows import KnownRows, few
 from ocf.models.labels import LabelledRows
 from ocf.models.user_model import UserModel
 from ocf.problem.targets import Target
+from ocf.support.kept import Kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,10 @@ class TargetRows:
         return replace(self, table=self.table.iloc[np.flatnonzero(~gaps)])
 
 
+#: Of how many targets the rows are kept.
+MOST_TARGETS = 32
+
+
 class RowsByTarget:
     """Rows of the data, to be asked which of them are of a target.
 
@@ -68,7 +73,7 @@ class RowsByTarget:
 
     def __init__(self, space: FeatureSpace, data: KnownRows, labelled: LabelledRows | None) -> None:
         self._space, self._data, self._labelled = space, data, labelled
-        self._met: dict[Target, FloatArray] = {}
+        self._met: Kept[Target, FloatArray] = Kept(MOST_TARGETS)
         self._decided: NDArray[Any] | None = None
 
     def decided(self, model: UserModel) -> NDArray[Any]:
@@ -85,15 +90,15 @@ class RowsByTarget:
         target : Target
         model : UserModel
         """
-        if target not in self._met:
-            known = self._data.coded
-            if not len(known):
-                self._met[target] = known
-            elif target.probability is None or model.probabilities is None:
-                self._met[target] = known[target.met_by(self.decided(model))]
-            else:
-                self._met[target] = known[model.meets(target, self._space.to_frame(known))]
-        return self._met[target]
+        return self._met.get(target, lambda: self._coded(target, model))
+
+    def _coded(self, target: Target, model: UserModel) -> FloatArray:
+        known = self._data.coded
+        if not len(known):
+            return known
+        if target.probability is None or model.probabilities is None:
+            return known[target.met_by(self.decided(model))]
+        return known[model.meets(target, self._space.to_frame(known))]
 
     def said(self, by: str | None, target: Target, model: UserModel) -> TargetRows:
         """Rows of a target, in the user's columns.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
@@ -31,12 +30,6 @@ from ocf.trees.joining import join_trees
 
 #: Of the JSON that `Problem.to_json` writes.
 SCHEMA = "ocf.problem/1"
-
-#: How many of the things that follow from target and plausibility an ensemble keeps: numbers for each leaf.
-MOST_KEPT = 8
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,29 +163,23 @@ class Problem:
     def trees(self) -> Ensemble:
         """All trees: those of the model and, behind them, the isolation trees."""
         depth = self.plausibility
-        return self._kept(depth, lambda: join_trees(self.ensemble, depth.forest)) if depth else self.ensemble
+        if depth is None:
+            return self.ensemble
+        joint: Ensemble = self.ensemble.derived.get(depth, lambda: join_trees(self.ensemble, depth.forest))
+        return joint
 
     @cached_property
     def alternatives(self) -> tuple[Requirements, ...]:
         """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
         if self.completions is not None:
             return self.completions.alternatives(self.target, self.ensemble, self.trees, self.plausibility)
-        return self._kept((self.target, self.plausibility), self._asked_of_leaves)
+        key = (self.target, self.plausibility)
+        asked: tuple[Requirements, ...] = self.ensemble.derived.get(key, self._asked_of_leaves)
+        return asked
 
     def _asked_of_leaves(self) -> tuple[Requirements, ...]:
         asked = self.target.alternatives(self.ensemble)
         return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
-
-    def _kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What follows from the trees and a key, for all rows of the ensemble; what was made first goes first."""
-        shared = self.ensemble.derived
-        kept: T | None = shared.get(key)
-        if kept is None:
-            kept = make()
-            while len(shared) >= MOST_KEPT:
-                shared.pop(next(iter(shared)), None)
-            shared[key] = kept
-        return kept
 
     @cached_property
     def penalty(self) -> FloatArray | None:

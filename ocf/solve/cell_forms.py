@@ -54,7 +54,7 @@ class CellForms:
         if shared:
             self._matrices = prepared.matrices(name, self._alternatives)
         else:
-            self._matrices = Matrices(name, self._alternatives, KeptMatrices(), ())
+            self._matrices = Matrices(name, self._alternatives, KeptMatrices())
 
     @property
     def cost(self) -> FloatArray:

@@ -26,7 +26,7 @@ from ocf.models.indistinct import refuse_indistinct
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
-from ocf.models.target_rows import RowsByTarget
+from ocf.models.target_rows import MOST_TARGETS, RowsByTarget
 from ocf.models.three_ways import (
     check_cells,
     check_known,
@@ -50,6 +50,7 @@ from ocf.solve.passed_rows import PassedRows
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
+from ocf.support.kept import Kept
 from ocf.support.limits import reserve, seconds_left
 from ocf.trees.ensemble import Ensemble
 
@@ -124,8 +125,8 @@ class PreparedModel:
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._searches: dict[int, TreeSearch] = {}
         self._pruners: dict[int, Pruner] = {}
-        self._compiled = KeptMatrices()
-        self._candidates: dict[tuple[Any, ...], IntArray] = {}
+        self._compiled: Kept[tuple[Any, ...], KeptMatrices] = Kept(MOST_TARGETS)
+        self._candidates: Kept[tuple[Any, ...], IntArray] = Kept(MOST_TARGETS)
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
         if check and len(self.data.coded):
@@ -345,9 +346,7 @@ class PreparedModel:
         if problem.cuts_cells or np.isnan(self.known_rows_of(problem.target)).any():
             return np.unique(part.locate(self.known_points(problem)), axis=0)
         key = (problem.target, *self._cuts.of_problem(problem)[0])
-        if key not in self._candidates:
-            self._candidates[key] = np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
-        return self._candidates[key]
+        return self._candidates.get(key, lambda: np.unique(part.locate(self.known_rows_of(problem.target)), axis=0))
 
     # -- what solves ---------------------------------------------------------------------------------------
 
@@ -369,8 +368,10 @@ class PreparedModel:
         """
         problem = alternatives[0].problem
         # cells that are the row's own serve no other row
-        kept = KeptMatrices() if problem.cuts_cells else self._compiled
-        return Matrices(formulation, alternatives, kept, (problem.target, *self._cuts.of_problem(problem)[0]))
+        if problem.cuts_cells:
+            return Matrices(formulation, alternatives, KeptMatrices())
+        key = (formulation, problem.target, *self._cuts.of_problem(problem)[0])
+        return Matrices(formulation, alternatives, self._compiled.get(key, KeptMatrices))
 
     def tree_search(self, problem: Problem) -> TreeSearch:
         """What all queries of the leaves of one partition share."""
@@ -405,17 +406,18 @@ def _reserve_for(nodes: int) -> None:
 
 @dataclass(frozen=True)
 class KeptMatrices:
-    """Compiled formulations that rows share.
+    """Compiled formulations of a target's alternatives, that rows share.
 
     Attributes
     ----------
     compiled : dict
+        By alternative.
     late : dict
         Seconds in which a matrix could not be made, where a time limit ended that.
     """
 
-    compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
-    late: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    compiled: dict[int, Compiled] = field(default_factory=dict)
+    late: dict[int, float] = field(default_factory=dict)
 
 
 class Matrices:
@@ -427,8 +429,6 @@ class Matrices:
     alternatives : sequence of CellProblem
     kept : KeptMatrices
         Where those that were made stay for other rows.
-    key : tuple
-        What the alternatives have in common.
 
     Attributes
     ----------
@@ -436,15 +436,8 @@ class Matrices:
         Spent in ``build`` and ``compile``; 0 where an earlier row did it.
     """
 
-    def __init__(
-        self,
-        formulation: str,
-        alternatives: tuple[CellProblem, ...],
-        kept: KeptMatrices,
-        key: tuple[Any, ...],
-    ) -> None:
-        self._formulation, self._alternatives = formulation, alternatives
-        self._kept, self._key = kept, key
+    def __init__(self, formulation: str, alternatives: tuple[CellProblem, ...], kept: KeptMatrices) -> None:
+        self._formulation, self._alternatives, self._kept = formulation, alternatives, kept
         self.seconds = {"build": 0.0, "compile": 0.0}
 
     @property
@@ -460,16 +453,16 @@ class Matrices:
         TimeLimitError
             There is too little time for it, as was seen before or turns out.
         """
-        key, compiled, late = (self._formulation, k, *self._key), self._kept.compiled, self._kept.late
-        if key not in compiled:
+        compiled, late = self._kept.compiled, self._kept.late
+        if k not in compiled:
             begin = time.perf_counter()
-            if seconds_left() < late.get(key, 0.0):
+            if seconds_left() < late.get(k, 0.0):
                 raise TimeLimitError("the time limit leaves less than building the model takes")
             try:
-                made = compiled[key] = compile_formulation(self._formulation, self._alternatives[k])
+                made = compiled[k] = compile_formulation(self._formulation, self._alternatives[k])
             except TimeLimitError:
-                late[key] = time.perf_counter() - begin
+                late[k] = time.perf_counter() - begin
                 raise
             self.seconds["build"] += made.build_seconds
             self.seconds["compile"] += made.compile_seconds
-        return compiled[key]
+        return compiled[k]

@@ -16,7 +16,7 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -30,11 +30,15 @@ from ocf.arrays import IntArray
 from ocf.errors import ModelError
 from ocf.support.amounts import plain_value
 from ocf.support.documents import fit
+from ocf.support.kept import Kept
 from ocf.support.schemas import ArraySchema, EnsembleSchema, FinalSchema
 from ocf.trees.totals import Term, Total, plain, plain_term, term_of, total_of
 
 if TYPE_CHECKING:
     from ocf.arrays import BoolArray, FloatArray
+
+#: How many of the things that others work out from an ensemble it keeps: numbers for each leaf.
+MOST_DERIVED = 8
 
 
 class SplitKind(IntEnum):
@@ -232,9 +236,9 @@ class Ensemble:
         return self.leaf_values * self.tree_weights[self.leaf_tree, None]
 
     @cached_property
-    def derived(self) -> dict[object, Any]:
+    def derived(self) -> Kept[Hashable, Any]:
         """What others have worked out from these trees alone, for all rows, by what was asked."""
-        return {}
+        return Kept(MOST_DERIVED)
 
     @cached_property
     def depth(self) -> NDArray[np.int32]:

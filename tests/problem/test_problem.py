@@ -12,8 +12,9 @@ from oracle.instances import Spec
 
 from ocf.cells.forms import to_cells
 from ocf.errors import ProblemError
-from ocf.problem.problem import MOST_KEPT, SCHEMA, Problem
+from ocf.problem.problem import SCHEMA, Problem
 from ocf.problem.targets import ProbabilityTarget
+from ocf.trees.ensemble import MOST_DERIVED
 
 PAST = Path(__file__).parents[1] / "oracle" / "past"
 
@@ -51,11 +52,11 @@ def test_json_is_strict_about_infinities_and_missing_values(problem: Problem) ->
 
 def test_rows_share_what_a_target_asks_of_the_leaves_as_far_as_there_are_few(problem: Problem) -> None:
     ensemble = replace(problem.ensemble)
-    asked = [ProbabilityTarget((1,), 0.5 + 0.01 * k) for k in range(MOST_KEPT + 1)]
+    asked = [ProbabilityTarget((1,), 0.5 + 0.01 * k) for k in range(MOST_DERIVED + 1)]
     first, *others = (replace(problem, ensemble=ensemble, target=t).alternatives[0] for t in asked)
     again = [replace(problem, ensemble=ensemble, target=t, origin=problem.origin + 1) for t in asked[1:]]
     assert all(p.alternatives[0] is shared for p, shared in zip(again, others, strict=True))
-    assert len(ensemble.derived) == MOST_KEPT
+    assert len(ensemble.derived) == MOST_DERIVED
     assert replace(problem, ensemble=ensemble, target=asked[0]).alternatives[0] is not first
 
 

@@ -1,0 +1,43 @@
+"""What was made for the last of many keys, so that a process that runs for months does not grow with its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class Kept(Generic[K, T]):
+    """Things by their keys; the one that was asked for longest ago goes when there are too many.
+
+    Threads may share it: two that ask for the same key at the same time may both make what it stands for.
+
+    Parameters
+    ----------
+    most : int
+        How many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[K, tuple[T]] = {}
+
+    def get(self, key: K, make: Callable[[], T]) -> T:
+        """What belongs to a key.
+
+        Parameters
+        ----------
+        key : hashable
+        make : callable
+            Makes it, where it is not there.
+        """
+        found = self._made.pop(key, None) or (make(),)
+        self._made[key] = found
+        for oldest in list(self._made)[: -self._most]:
+            self._made.pop(oldest, None)
+        return found[0]
+
+    def __len__(self) -> int:
+        return len(self._made)
