@@ -51,6 +51,9 @@ def save(explainer: Any, path: str | Path, made_of: Mapping[str, str] | None = N
             file.write(MAGIC + json.dumps({**_versions(), MADE_OF: dict(made_of or {})}).encode() + b"\n")
             joblib.dump(explainer, file)
         beside.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # and not the one beside it
+        raise
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ModelError(f"the model cannot be saved: {error}; functions of a Pipeline must be importable") from None
     finally:

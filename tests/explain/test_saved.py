@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from ocf import Explainer
 from ocf.errors import ModelError
-from ocf.explain.saved import MAGIC
+from ocf.explain.saved import MAGIC, save
 
 from .people import refused
 
@@ -82,3 +82,10 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path: Path) -> None:
         explainer.save(tmp_path / "model.ocf")
     assert (tmp_path / "model.ocf").read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_there_is_not_is_named_by_the_path_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "such" / "model.ocf"
+    with pytest.raises(FileNotFoundError) as error:
+        save(None, path)  # type: ignore[arg-type]
+    assert error.value.filename == str(path)
