@@ -33,6 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from ocf.features.feature import has_grid
 from ocf.features.own_cost import amount_of
 from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
+from ocf.support.limits import check
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -297,24 +299,34 @@ class _Slide:
     room: list[Fraction]
 
     def solve(self) -> list[Fraction] | None:
-        """Cheapest slides, exactly, whole where they must be; None when there are none."""
-        widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
-        return self._branch([ZERO] * len(widths), widths)
+        """Cheapest slides, exactly, whole where they must be, by branch and bound; None when there are none.
 
-    def _branch(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
-        """Branch and bound over whole slides, depth first."""
-        if any(a > b for a, b in zip(low, high, strict=True)):
-            return None
-        u = self._relaxed(low, high)
-        if u is None:
-            return None
-        k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and u[k].denominator > 1), None)
-        if k is None:
-            return u
-        down, up = high.copy(), low.copy()
-        down[k], up[k] = Fraction(math.floor(u[k])), Fraction(math.ceil(u[k]))
-        found = [v for v in (self._branch(low, down), self._branch(up, high)) if v is not None]
-        return min(found, key=self.cost, default=None)
+        Raises
+        ------
+        TimeLimitError
+            As `ocf.support.limits.check` does; MemoryLimitError likewise.
+        """
+        widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
+        waiting: list[tuple[Fraction, int, list[Fraction], list[Fraction], list[Fraction]]] = []
+        made = itertools.count(0, -1)  # of those that cost the same the last one goes first
+
+        def relax(low: list[Fraction], high: list[Fraction]) -> None:
+            check()
+            if all(a <= b for a, b in zip(low, high, strict=True)):
+                u = self._relaxed(low, high)
+                if u is not None:
+                    heappush(waiting, (self.cost(u), next(made), u, low, high))
+
+        relax([ZERO] * len(widths), widths)
+        while waiting:
+            *_, u, low, high = heappop(waiting)
+            k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and u[k].denominator > 1), None)
+            if k is None:
+                return u
+            below, above = Fraction(math.floor(u[k])), Fraction(math.ceil(u[k]))
+            relax(low, [*high[:k], below, *high[k + 1 :]])
+            relax([*low[:k], above, *low[k + 1 :]], high)
+        return None
 
     def _relaxed(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
         n, beside = len(low), len(self._absolutes)

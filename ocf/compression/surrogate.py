@@ -22,8 +22,9 @@ from ocf.compression.thresholds import all_sides, sides_of_name
 from ocf.errors import DataError, ProblemError, SolverError, TimeLimitError
 from ocf.support.amounts import real_number
 from ocf.support.limits import check, default_memory, seconds_left, within
-from ocf.support.messages import nearest
+from ocf.support.messages import listed, nearest
 from ocf.support.optional import optional
+from ocf.support.wording import word
 
 METHODS = ("cart", "optimal", "flowoct")
 
@@ -143,7 +144,7 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
         Raises
         ------
         DataError
-            Without a discretizer: a column has more than two values.
+            Without a discretizer a column has more than two values, or a discretizer gives other values than 0 and 1.
         MissingDependencyError
             ``method="optimal"`` without pystreed.
         SolverError
@@ -169,23 +170,22 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             X, y = validate_data(self, X, y, ensure_min_features=0)
             self.discretizer_ = None
             names = getattr(self, "feature_names_in_", None)
-            if names is None:
-                self._told = [(f"x{j} is 0", f"x{j} is 1") for j in range(X.shape[1])]
-            else:
-                self._told = [sides_of_name(str(n)) for n in names]
+            self.cuts_ = _middles(X)
+            self._told = [_sides(j, None if names is None else str(names[j]), X[:, j]) for j in range(X.shape[1])]
             self.names_ = [yes for _, yes in self._told] if names is None else [str(n) for n in names]
             check_classification_targets(y)
-            self.cuts_ = _middles(X)
             return self._bits(X), y
         y = np.asarray(y)
         check_classification_targets(y)
         try:
             check_is_fitted(self.discretizer)
             self.discretizer_ = self.discretizer
+            names = self.discretizer_.get_feature_names_out()  # some need no fit but for these
         except ValueError:  # NotFittedError is one
             self.discretizer_ = clone(self.discretizer).fit(X, y)
+            names = self.discretizer_.get_feature_names_out()
         self.n_features_in_ = getattr(self.discretizer_, "n_features_in_", np.shape(X)[1])
-        self.names_ = [str(n) for n in self.discretizer_.get_feature_names_out()]
+        self.names_ = [str(n) for n in names]
         kept = getattr(self.discretizer_, "kept_", None)
         self._told = [*map(sides_of_name, self.names_)] if kept is None else all_sides(kept, self.discretizer_.space_)
         return self._bits(X), y
@@ -193,7 +193,14 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
     def _bits(self, X: Any) -> NDArray[np.int8]:
         if self.discretizer_ is None:
             return (np.asarray(X) > self.cuts_).astype(np.int8)
-        return np.asarray(self.discretizer_.transform(X)).astype(np.int8)
+        bits = self.discretizer_.transform(X)
+        bits = np.asarray(bits.toarray() if hasattr(bits, "toarray") else bits, np.float64)
+        if others := [self.names_[j] for j in np.flatnonzero(~np.isin(bits, (0, 1)).all(axis=0)).tolist()]:
+            raise DataError(
+                f"the discretizer gives {listed(others)} other values than 0 and 1: give one of bins, such as "
+                "CounterfactualDiscretizer() or KBinsDiscretizer(encode='onehot')"
+            )
+        return bits.astype(np.int8)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class label of each row, (n,)."""
@@ -317,7 +324,7 @@ def _streed(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Te
         "cost-complex-accuracy",
         max_depth=int(tree.max_depth),
         cost_complexity=penalty,
-        time_limit=tree.time_limit or 1e9,
+        time_limit=1e9 if tree.time_limit is None else tree.time_limit,
     ).fit(bits.astype(np.int64), labels)
     if not model.fit_result.is_optimal():
         raise SolverError(f"no optimal tree within {tree.time_limit} s: raise time_limit or Q, or lower max_depth")
@@ -374,6 +381,15 @@ WAYS: dict[str, Callable[[SurrogateTree, NDArray[Any], NDArray[Any]], Tests | No
     "optimal": _streed,
     "flowoct": _flowoct,
 }
+
+
+def _sides(j: int, name: str | None, column: NDArray[Any]) -> tuple[str, str]:
+    """What is said of the rows with the lower, and with the higher of the two values of a column."""
+    values = sorted(set(column.tolist()))
+    if set(values) <= {0, 1}:
+        return (f"x{j} is 0", f"x{j} is 1") if name is None else sides_of_name(name)
+    low, high = (f"{f'x{j}' if name is None else name} is {word(value)}" for value in (values[0], values[-1]))
+    return low, high
 
 
 def _middles(X: Any) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,12 +12,16 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.errors import OcfError
 from ocf.problem.constraints import Constraint
 from ocf.problem.diversity import Apart, Keeps
+from ocf.support.interruption import is_interruption
 from ocf.support.messages import with_remark
 
 if TYPE_CHECKING:
     from ocf.explain.explanation import Explanation
     from ocf.problem.diversity import Several
     from ocf.problem.problem import Problem
+
+
+logger = logging.getLogger(__name__)
 
 
 class AskAgain(Protocol):
@@ -56,6 +61,11 @@ def explain_several(first: Explanation, ask: AskAgain, problem: Problem, several
             following = ask(now, excluded)
         except OcfError as error:  # what is found is kept
             return _ended(found, several, str(error))
+        except Exception as error:
+            if is_interruption(error):
+                raise
+            logger.exception("a further explanation failed")
+            return _ended(found, several, f"internal error: {type(error).__name__}: {error}")
         if following.counterfactual is None:
             proven = following.status == "infeasible"
             return _ended(found, several, "there is no further one" if proven else following.message or "none in time")

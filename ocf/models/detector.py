@@ -272,7 +272,7 @@ def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[An
     from sklearn.ensemble import IsolationForest
 
     with_steps = hasattr(wish.forest, "steps")
-    given: Columns = (lambda table: table) if with_steps else model.encode
+    given: Columns = model.frames.native if with_steps else model.encode
     seen = known.seen_by(given)
     rows, lacking = seen.table, len(known.table) - len(seen.table)
     if len(rows) < 2:
@@ -299,4 +299,4 @@ def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[An
         raise
     except (ValueError, TypeError) as error:
         raise ProblemError(f"plausibility: the isolation forest cannot be fitted on the data: {error}") from None
-    return native, through_steps(native) if with_steps else (given, model.preprocessing), seen
+    return native, through_steps(native, model) if with_steps else (given, model.preprocessing), seen

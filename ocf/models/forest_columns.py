@@ -51,7 +51,7 @@ def way_to(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataF
         It was fitted on neither the table nor on what the model sees of it, or it is not clear on which.
     """
     if hasattr(native, "steps"):
-        return through_steps(native)
+        return through_steps(native, model)
     names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
     columns = tuple(map(str, rows.columns))
     of_table = set(names) <= set(columns) if names else len(columns) == width
@@ -73,13 +73,20 @@ def way_to(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataF
     )
 
 
-def through_steps(pipeline: Any) -> Way:
-    """The way to what a Pipeline's isolation forest sees."""
+def through_steps(pipeline: Any, model: UserModel) -> Way:
+    """The way to what a Pipeline's isolation forest sees; it is given tables of the kind that the model is given.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Fitted.
+    model : UserModel
+    """
     before, names = pipeline[:-1], getattr(pipeline, "feature_names_in_", None)
     columns = None if names is None else tuple(map(str, names))
 
     def first(table: pd.DataFrame) -> Any:
-        return table[list(names)] if names is not None else table.to_numpy()
+        return model.frames.native(table[list(names)]) if names is not None else table.to_numpy()
 
     def given(table: pd.DataFrame) -> Any:
         if not before.steps:
@@ -87,7 +94,7 @@ def through_steps(pipeline: Any) -> Way:
         encoded = before.transform(first(table))
         return encoded.toarray() if hasattr(encoded, "toarray") else encoded
 
-    return given, preprocessing_of(columns, first, pipeline.steps[:-1])
+    return given, preprocessing_of(columns, first, pipeline.steps[:-1]).heeding(model.preprocessing.monotone)
 
 
 def _plain(names: tuple[str, ...] | None) -> Way:

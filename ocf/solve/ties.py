@@ -79,7 +79,7 @@ def tied_points(
     stopped = False
     for cells, formulation in zip(alternatives, compiled, strict=True):
         while len(found) <= limit and not stopped:
-            left = reduce(replace(cells, excluded=tuple(leaves)), listed_cost(most))
+            left = reduce(replace(cells, excluded=(*cells.excluded, *leaves)), listed_cost(most))
             if left.proved:
                 break
             other = solve(left.cells, formulation, solver, options, confirm=confirm)

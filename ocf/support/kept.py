@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)
+K = TypeVar("K")
 T = TypeVar("T")
 
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 #: Points of a box, and of the ranges of an answer, that the model is asked about.
 POINTS, FEW_POINTS = 64, 4
 
+#: Questions under which a row that has the target may still have to change, as an answer's method tells them.
+MORE_THAN_THE_TARGET = ("plausibility", "split_margin", "class_costs")
+
 
 def verify_file(
     path: str | Path,
@@ -197,7 +200,9 @@ def _may_need_no_change(record: Mapping[str, Any], claims: Claims, model: UserMo
     dear = claims.status == "optimal" and claims.cost is not None and claims.cost > TOLERANCE
     if not dear and claims.status != "infeasible":
         return False
-    if record.get("rank", 1) > 1 or claims.plausibility is not None or record.get("margins"):
+    asked = (record.get("method") or {}).get("asked") or {}
+    more = [claims.plausibility, record.get("margins"), *(asked.get(name) for name in MORE_THAN_THE_TARGET)]
+    if record.get("rank", 1) > 1 or any(more):
         return False
     if claims.predicted is None or record.get("probability") is not None or record.get("imputations") is not None:
         return True

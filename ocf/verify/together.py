@@ -15,6 +15,9 @@ from ocf.verify.changes import close
 #: What of a record says which question it answers, beside completions, constraints and what its method tells.
 _QUESTION = ("target", "probability", "features", "norm", "margins")
 
+#: How further answers differ, and the kind of constraint that says so.
+APART_BY = {"features": "keeps", "distance": "apart"}
+
 
 def contradicted(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Number of a result, and what another one says against it.
@@ -24,6 +27,7 @@ def contradicted(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, st
     results : sequence of mappings
         Records of rows.
     """
+    yield from ((k, problem) for k, record in enumerate(results) for problem in _misranked(record))
     rows: dict[str, list[int]] = {}
     for k, record in enumerate(results):
         rows.setdefault(json.dumps(record["original"]["values"], sort_keys=True), []).append(k)
@@ -31,6 +35,15 @@ def contradicted(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, st
         for j in numbers:
             others = [results[k] for k in numbers if k != j and _narrows(results[j], results[k])]
             yield from ((j, problem) for problem in _against(results[j], others))
+
+
+def _misranked(record: Mapping[str, Any]) -> Iterator[str]:
+    """Whether a result stands apart from as many others as come before it, where its constraints tell."""
+    if ((record.get("method") or {}).get("asked") or {}).get("diversity") not in APART_BY:
+        return
+    others = sum(constraint.get("kind") in APART_BY.values() for constraint in record.get("constraints") or ())
+    if others != _rank(record) - 1:
+        yield f"It is called explanation {_rank(record)}, and stands apart from {others} others."
 
 
 def _narrows(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
+from sklearn.tree import DecisionTreeClassifier
 from small_problems import random_ensemble
 
+from ocf import Explainer
 from ocf.arrays import FloatArray
 from ocf.cells.forms import to_cells
 from ocf.errors import ProblemError
@@ -470,3 +472,43 @@ def test_costs_of_its_own_of_a_number_without_an_end() -> None:
     for cost in ([1, 2], {"points": [[-1, 0.5], [0, 0], [1, 2], [2, 1]]}):
         found, wanted = (answer(asked(cost, upper), "interval", "highs", True) for upper in (np.inf, 100.0))
         assert (found.status, found.cost) == (Status.OPTIMAL, pytest.approx(wanted.cost))
+
+
+@pytest.mark.parametrize("settings", [{"constraints": True}, {"n_explanations": 2, "diversity": "distance"}])
+def test_whole_numbers_of_a_wide_range_are_branched_on_by_their_costs(settings: dict[str, Any]) -> None:
+    """Halves that hold nothing cheaper are left: depth first was as deep as the range, and beyond Python's stack."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.integers(0, 50_001, 400), "y": rng.integers(0, 30_012, 400)})
+    table.loc[0], table.loc[1] = [0, 0], [50_000, 30_011]
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, (table.x > 10_000) & (table.y > 5_000))
+    row = pd.DataFrame({"x": [5000], "y": [3000]})
+    if settings.get("constraints"):
+        settings = {"constraints": [Linear({"x": 3, "y": 7}, ">=", 100_003)]}
+    found = Explainer(tree, table).explain(row, True, **settings)
+    assert [e.status for e in found] == ["optimal"] * len(found)
+    assert all(e.verified for e in found)
+    if "constraints" not in settings:
+        assert len(found) == 2
+        return
+    x = np.arange(50_001)
+    y = np.maximum(-(-(100_003 - 3 * x) // 7), 0)
+    least = [float(np.floor(t)) + 1 for t in tree.tree_.threshold[tree.tree_.feature >= 0]]
+    start = dict(zip(tree.tree_.feature[tree.tree_.feature >= 0].tolist(), least, strict=True))
+    x, y = np.maximum(x, start[0]), np.maximum(y, start[1])
+    whole = (3 * x + 7 * y >= 100_003) & (y <= 30_011)
+    assert found[0].cost == pytest.approx((abs(x - 5000) / 50_000 + abs(y - 3000) / 30_011)[whole].min(), rel=1e-12)
+
+
+def test_a_search_over_whole_numbers_ends_with_the_time() -> None:
+    """On a plateau of equal costs no bound helps: what is known by then is the answer."""
+    sizes = {"a": 70_600, "b": 80_200, "c": 31_300}
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.integers(0, size + 1, 400) for name, size in sizes.items()})
+    table.loc[0], table.loc[1] = [0, 0, 0], [*sizes.values()]
+    granted = (table.a > 36_700) & (table.b > 10_500) & (table.c > 5_500)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(table, granted)
+    rule = Linear({name: 1 / size for name, size in sizes.items()}, ">=", 0.1, relative=True)
+    row = pd.DataFrame({"a": [36_000], "b": [10_200], "c": [5_300]})
+    found = Explainer(tree, table).explain(row, True, constraints=[rule], time_limit=2)[0]
+    assert found.status in ("optimal", "feasible", "unknown")
+    assert found.counterfactual is None or found.verified

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import Binarizer, KBinsDiscretizer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import CounterfactualDiscretizer, SurrogateTree
@@ -187,3 +187,28 @@ def test_without_thresholds_there_is_one_leaf():
     tree = SurrogateTree(method="flowoct").fit(np.zeros((6, 1)), [0, 0, 1, 0, 0, 0])
     assert tree.n_leaves_ == 1
     assert tree.predict(np.ones((2, 1))).tolist() == [0, 0]
+
+
+def test_two_values_that_are_not_0_and_1_have_their_names():
+    table = pd.DataFrame({"sex": [1, 2, 1, 2] * 5, "sign": [-1, -1, 1, 1] * 5})
+    y = ((table.sex == 2) & (table.sign == 1)).map({True: "yes", False: "no"})
+    tree = SurrogateTree(leaf_penalty=1).fit(table, y)
+    said = {rule.partition(":")[0] for rule in tree.rules()}
+    assert said == {"if sign is -1", "if sign is 1 and sex is 1", "if sign is 1 and sex is 2"}
+    assert "x1 is -1" in str(SurrogateTree(leaf_penalty=1).fit(table.to_numpy(), y))
+
+
+def test_discretizers_of_scikit_learn():
+    """Sparse indicators serve as dense ones do; what gives other numbers is refused."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.random(60), "b": rng.random(60)})
+    y = ((X.a > 0.5) & (X.b < 0.3)).astype(int)
+    for sparse in (KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"), OneHotEncoder()):
+        tree = SurrogateTree(sparse, leaf_penalty=1).fit(X.round(1), y)
+        assert tree.errors_ == (tree.predict(X.round(1)) != y).sum()
+    tree = SurrogateTree(Binarizer(threshold=0.5), leaf_penalty=1).fit(X, y)
+    assert tree.errors_ == (tree.predict(X) != y).sum()
+    ordinal = KBinsDiscretizer(4, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    for dense, words in ((StandardScaler(), "a, b"), (ordinal, "a, b")):
+        with pytest.raises(DataError, match=f"{words} other values than 0 and 1"):
+            SurrogateTree(dense).fit(X, y)

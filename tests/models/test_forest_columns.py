@@ -145,3 +145,40 @@ def test_each_row_is_counted_anew_by_what_the_forest_was_fitted_on() -> None:
 def _moved(rows: pd.DataFrame) -> pd.DataFrame:
     """Small numbers as they are, large ones far away: of other columns by the same names."""
     return rows.where(rows.age < 30, rows + 1_000_000)
+
+
+def doubled(table: pd.DataFrame) -> Any:
+    return table * 2
+
+
+def of_polars(table: Any) -> Any:
+    return table.with_columns(table["income"] * 2)
+
+
+def test_a_word_on_functions_holds_for_the_steps_of_the_forest_too() -> None:
+    table, granted = loans()
+    steps = make_column_transformer((FunctionTransformer(doubled), ["income"]), remainder="passthrough")
+    model = make_pipeline(steps, RandomForestClassifier(5, max_depth=3, random_state=0)).fit(table, granted)
+    forest = make_pipeline(steps, IsolationForest(n_estimators=5, random_state=0)).fit(table[granted])
+    for name in ("functiontransformer", "columntransformer__functiontransformer"):
+        explainer = Explainer(model, table, monotone={name: "increasing"})
+        found = explainer.explain(table[~model.predict(table)].iloc[[0]], True, plausibility=forest)[0]
+        assert found.verified
+        assert found.status == "optimal"
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_a_forest_is_given_tables_of_the_kind_that_it_was_fitted_on(fitted: bool) -> None:
+    polars = pytest.importorskip("polars")
+    own, granted = loans()
+    table = polars.from_pandas(own)
+    steps = make_column_transformer((FunctionTransformer(of_polars), ["income"]), remainder="passthrough")
+    model = make_pipeline(steps, RandomForestClassifier(5, max_depth=3, random_state=0)).fit(table, granted.to_numpy())
+    forest = make_pipeline(steps, IsolationForest(n_estimators=5, random_state=0))
+    if fitted:
+        forest.fit(table.filter(polars.Series(granted)))
+    explainer = Explainer(model, table, monotone={"functiontransformer": "increasing"})
+    row = table.filter(~polars.Series(model.predict(table)))[:1]
+    found = explainer.explain(row, True, plausibility=Plausibility(forest=forest))[0]
+    assert found.verified
+    assert found.status == "optimal"

@@ -196,3 +196,15 @@ def test_values_that_a_relation_tells_apart_are_not_claimed() -> None:
         row, target=1, norm="l0", n_optimal=3, constraints=Linear({"c": 1.0}, "<=", 1.0)
     )
     assert (bound.status, bound.cost, bound.ties_complete) == ("optimal", free.cost, False)
+
+
+def test_ties_of_a_later_answer_stay_out_of_the_regions_of_earlier_ones() -> None:
+    """The regions of earlier answers hold cheaper points, which are no ties."""
+    values = np.arange(5) + 0.5
+    table = pd.DataFrame(np.array(np.meshgrid(values, values, values)).reshape(3, -1).T, columns=list("abc"))
+    tree = DecisionTreeClassifier(random_state=0).fit(table, (table.a > 3) | ((table.b > 3) & (table.c > 3)))
+    explainer = Explainer(tree, table, {name: {"step": 0.5} for name in "abc"})
+    row = pd.DataFrame([[0.5, 0.5, 0.5]], columns=list("abc"))
+    found = explainer.explain(row, True, "l0", n_explanations=3, n_optimal=3, diversity="region")
+    assert [e.cost for e in found] == [1, 2]
+    assert all(e.verified for e in found)

@@ -7,8 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
+from ocf import Explainer
 from ocf.errors import DataError
 from ocf.verify.files import verify_file
 
@@ -43,3 +47,27 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not UTF-8"):
         verify_file(tmp_path / "binary.json", MODEL)
+
+
+def test_a_row_that_has_the_target_may_have_to_change_all_the_same(tmp_path: Path) -> None:
+    """It is not plausible, or not beyond a margin of the splits: no proof is refuted by the target alone."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.random(80) * 8, "b": rng.random(80) * 8})
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, (table.a > 4).astype(int))
+    explainer = Explainer(tree, table)
+    row = pd.DataFrame({"a": [tree.tree_.threshold[0] + 0.05], "b": [1.0]})
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"plausibility": {"trees": 5, "depth": 50.0}}, "infeasible"),
+        ({"split_margin": 1.0}, "optimal"),
+        ({"split_margin": 100.0}, "infeasible"),
+    ]
+    for settings, status in asked:
+        found = explainer.explain(row, 1, **settings)
+        assert (found[0].status, found[0].predicted) == (status, 1)
+        found.to_json(tmp_path / "found.json")
+        assert [check.problems for _, check in verify_file(tmp_path / "found.json", explainer.model)] == [()]
+    record = explainer.explain(row, 1)[0].to_dict() | {"status": "infeasible", "bound": "inf"}
+    record |= {"counterfactual": None, "cost": None, "decided": None, "changes": [], "partway": None, "gap": "inf"}
+    (tmp_path / "lie.json").write_text(json.dumps(record | {"probabilities": record["probabilities"][:1]}))
+    ((_, check),) = verify_file(tmp_path / "lie.json", explainer.model)
+    assert any("has the target as it is" in problem for problem in check.problems)

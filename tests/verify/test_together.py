@@ -61,8 +61,10 @@ def test_answers_of_several_ranks_hold_together(diversity: str, tmp_path: Path) 
     found = explainer.explain(rows.head(2), 1, n_explanations=3, diversity=diversity)
     assert problems(tmp_path / "found.json", found, lambda rows: None) == []
     lies = [(repeat, "which should be another"), (infeasible, "is called infeasible")]
-    if diversity == "region":  # of the others the constraints tell what each is the cheapest of
+    if diversity == "region":
         lies += [(swap, "called the cheapest"), (two_optima, "called the cheapest")]
+    else:
+        lies += [(swap, "stands apart from 2 others"), (two_optima, "stands apart from 1 others")]
     for lie, words in lies:
         said = problems(tmp_path / "found.json", found, lie)
         assert any(words in problem for problem in said), (lie, said)

@@ -94,6 +94,17 @@ class Preprocessing:
                 raise DataError(f"monotone: there is no FunctionTransformer {nearest(name, functions)}")
         return replace(self, monotone=dict(monotone))
 
+    def heeding(self, monotone: Mapping[str, str]) -> Preprocessing:
+        """The same with those of the user's words that are on its functions.
+
+        Parameters
+        ----------
+        monotone : mapping of step name to {"increasing", "decreasing"}
+            As in `saying`.
+        """
+        functions = _functions(self.steps)
+        return self.saying({name: word for name, word in monotone.items() if _names(name, functions)})
+
     def read(self, space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
         """The columns that the model sees.
 
@@ -157,10 +168,8 @@ class SideBySide:
 
     def saying(self, monotone: Mapping[str, str]) -> SideBySide:
         """See `Preprocessing.saying`; a name stands for the functions of that name on all ways."""
-        functions = [_functions(way.steps) for way in self.ways]
         replace(self.ways[0], steps=self.steps).saying(monotone)  # refuses names that no way has
-        own = [{n: w for n, w in monotone.items() if _names(n, paths)} for paths in functions]
-        return SideBySide(tuple(way.saying(said) for way, said in zip(self.ways, own, strict=True)))
+        return SideBySide(tuple(way.heeding(monotone) for way in self.ways))
 
     def read(self, space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
         """The columns that the model sees, as `Preprocessing.read` gives those of each way.
