@@ -60,7 +60,7 @@ class FrameKind:
         """A table of pandas as one of the library; its index is left out.
 
         Numbers keep the dtype that they have in pandas; words, categories, dates and Decimals take that of the user's
-        column of the same name.
+        column of the same name, and so do floats where that is of whole numbers or truth values and holds them.
         """
         if not self or not isinstance(table, pd.DataFrame):
             return table
@@ -71,10 +71,19 @@ class FrameKind:
         for place, name in enumerate(map(str, table.columns)):
             column = table.iloc[:, place]
             made = nw.new_series(name, *_values(column), backend=library)
-            if name in self._dtypes and number_dtype(str(column.dtype)) is None:
+            widened = name in self._whole and made.dtype.is_float()
+            if name in self._dtypes and (widened or number_dtype(str(column.dtype)) is None):
                 made = _cast(made, self._dtypes[name])
             frames.append(made.alias(name).to_frame())
         return nw.concat(frames, how="horizontal").to_native()
+
+    @cached_property
+    def _whole(self) -> set[str]:
+        """Columns of whole numbers or truth values."""
+        import narwhals.stable.v2 as nw
+
+        schema = nw.from_native(self.like).schema
+        return {name for name, dtype in schema.items() if dtype.is_integer() or dtype == nw.Boolean}
 
     @cached_property
     def _dtypes(self) -> dict[str, Any]:

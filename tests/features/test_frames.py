@@ -7,6 +7,7 @@ import pickle
 from decimal import Decimal
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -114,3 +115,22 @@ def test_sparse_columns_of_pandas_are_read_as_dense_ones(columns: list[str]) -> 
     for e, other in zip(found, as_dense, strict=True):
         assert (e.status, e.verified, e.cost) == ("optimal", True, other.cost)
         assert e.counterfactual.to_numpy().tolist() == other.counterfactual.to_numpy().tolist()
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_whole_numbers_and_truth_values_with_gaps_keep_their_dtypes(library: str) -> None:
+    """In pandas they are floats where one is missing; halves, which whole numbers do not hold, stay floats."""
+    pytest.importorskip(library)
+    data = {"whole": [3, 4], "sure": [True, False], "half": [1, 2], "real": [0.5, 1.0]}
+    made = nw.from_dict(data, backend=library)
+    kind = kind_of(made.to_native())
+    gaps = pd.DataFrame({"whole": [np.nan, 4.0], "sure": [1.0, np.nan], "half": [1.5, np.nan], "real": [np.nan, 1.0]})
+    back = nw.from_native(kind.native(gaps))
+    dtypes = {**made.schema, "half": nw.Float64()}
+    assert {name: str(dtype) for name, dtype in back.schema.items()} == {k: str(v) for k, v in dtypes.items()}
+    assert back.to_dict(as_series=False) == {
+        "whole": [None, 4],
+        "sure": [True, None],
+        "half": [1.5, None],
+        "real": [None, 1.0],
+    }
