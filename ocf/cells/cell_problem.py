@@ -103,11 +103,19 @@ class CellProblem:
         """
         return "constraints that relate values inside cells" if self.couples else ""
 
-    def place(self, cells: IntArray) -> Placement | None:
-        """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none."""
+    def place(self, cells: IntArray, *, hasty: bool = False) -> Placement | None:
+        """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none.
+
+        Parameters
+        ----------
+        cells : (n_features,) int64
+            Counted within the features.
+        hasty : bool
+            As in `ocf.cells.sliding.Values.place`.
+        """
         if self.values is None:
             return Placement(self.point(cells), self.cost_of(cells))
-        placed = self.values.place(self.partition.offsets[:-1] + cells)
+        placed = self.values.place(self.partition.offsets[:-1] + cells, hasty=hasty)
         if placed is None or self.leaf_cost is None:
             return placed
         return replace(placed, cost=placed.cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum()))

@@ -130,7 +130,7 @@ def find_incumbent(
             if x.tobytes() in tried or not _allowed(cells, x):
                 continue
             tried.add(x.tobytes())
-            placed = cells.place(x)
+            placed = cells.place(x, hasty=True)
             if placed is None or placed.cost >= limit:
                 continue
             if confirm is None or confirm(placed.point):

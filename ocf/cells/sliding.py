@@ -58,6 +58,9 @@ SAME_TANGENT = 1e-10
 #: Where squares are followed from the start, in parts of their largest value.
 FIRST_TANGENTS = (0.0625, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0)
 
+#: Nodes of a branch and bound over whole numbers that no limit keeps from being looked at: milliseconds.
+AT_ONCE = 200
+
 #: Most features whose neighbouring numbers are tried out when rounding a point breaks a row.
 ROUNDED = 5
 
@@ -246,25 +249,32 @@ class Values:
 
     # -- the cheapest point of a choice of cells -----------------------------------------------------------
 
-    def place(self, cells: IntArray) -> Placement | None:
+    def place(self, cells: IntArray, *, hasty: bool = False) -> Placement | None:
         """Cheapest point of a choice of cells that satisfies all rows exactly; None when there is none.
 
         Parameters
         ----------
         cells : (n_features,) int64
             Indices of all cells.
+        hasty : bool
+            Whether None may also mean that whole numbers would take long.
+
+        Raises
+        ------
+        TimeLimitError
+            Whole numbers take longer than the limits allow; MemoryLimitError likewise. Not in haste.
         """
         origin = self.problem.origin
         point = np.where(np.isnan(origin), origin, self.anchor[cells])
         if self.forms or self.absolutes or not self.allows(point):
             moving = [int(i) for i in np.flatnonzero(self.slides) if self.widths[cells[i]]]
-            found = self._slid(point, cells, moving) if moving else point if self.allows(point) else None
+            found = self._slid(point, cells, moving, hasty) if moving else point if self.allows(point) else None
             if found is None:
                 return None
             point = found
         return Placement(point, self.problem.cost.total(self.problem.space, origin, point))
 
-    def _slid(self, point: FloatArray, cells: IntArray, moving: list[int]) -> FloatArray | None:
+    def _slid(self, point: FloatArray, cells: IntArray, moving: list[int], hasty: bool) -> FloatArray | None:
         """The point with sliding features moved as cheaply as the rows allow."""
         slopes = [self.gradient(int(cells[i])) for i in moving]
         rows = [r for r in range(len(self.rows)) if any(s[r] for s in slopes)]
@@ -272,7 +282,7 @@ class Values:
             return None
         A = [[s[r] for s in slopes] for r in rows]
         room = [self.rows[r].limit - self.rows[r].total(point) for r in rows]
-        task = _Slide(self, point, cells, moving, A, room)
+        task = _Slide(self, point, cells, moving, A, room, hasty)
         u = task.solve()
         if u is None:
             return None
@@ -297,28 +307,28 @@ class _Slide:
     moving: list[int]
     A: list[list[Fraction]]
     room: list[Fraction]
+    hasty: bool
 
     def solve(self) -> list[Fraction] | None:
-        """Cheapest slides, exactly, whole where they must be, by branch and bound; None when there are none.
-
-        Raises
-        ------
-        TimeLimitError
-            As `ocf.support.limits.check` does; MemoryLimitError likewise.
-        """
+        """Cheapest slides, exactly, whole where they must be, by branch and bound; None when there are none."""
         widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
         waiting: list[tuple[Fraction, int, list[Fraction], list[Fraction], list[Fraction]]] = []
         made = itertools.count(0, -1)  # of those that cost the same the last one goes first
 
         def relax(low: list[Fraction], high: list[Fraction]) -> None:
-            check()
             if all(a <= b for a, b in zip(low, high, strict=True)):
                 u = self._relaxed(low, high)
                 if u is not None:
                     heappush(waiting, (self.cost(u), next(made), u, low, high))
 
         relax([ZERO] * len(widths), widths)
+        visited = 0
         while waiting:
+            visited += 1
+            if visited > AT_ONCE:
+                if self.hasty:
+                    return None
+                check()
             *_, u, low, high = heappop(waiting)
             k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and u[k].denominator > 1), None)
             if k is None:

@@ -124,7 +124,7 @@ def deliver(text: str, path: Path | None) -> bool:
     """
     if path is not None:
         try:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", newline="")
             return True
         except OSError as error:  # hours of work must not go with a disk or a directory
             complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -177,15 +178,13 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             return self._bits(X), y
         y = np.asarray(y)
         check_classification_targets(y)
-        try:
-            check_is_fitted(self.discretizer)
-            self.discretizer_ = self.discretizer
-            names = self.discretizer_.get_feature_names_out()  # some need no fit but for these
-        except ValueError:  # NotFittedError is one
-            self.discretizer_ = clone(self.discretizer).fit(X, y)
-            names = self.discretizer_.get_feature_names_out()
+        ready = _is_fitted(self.discretizer)
+        self.discretizer_ = self.discretizer if ready else clone(self.discretizer).fit(X, y)
         self.n_features_in_ = getattr(self.discretizer_, "n_features_in_", np.shape(X)[1])
-        self.names_ = [str(n) for n in names]
+        try:
+            self.names_ = [str(n) for n in self.discretizer_.get_feature_names_out()]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(f"the discretizer does not name its features by get_feature_names_out: {error}") from None
         kept = getattr(self.discretizer_, "kept_", None)
         self._told = [*map(sides_of_name, self.names_)] if kept is None else all_sides(kept, self.discretizer_.space_)
         return self._bits(X), y
@@ -381,6 +380,18 @@ WAYS: dict[str, Callable[[SurrogateTree, NDArray[Any], NDArray[Any]], Tests | No
     "optimal": _streed,
     "flowoct": _flowoct,
 }
+
+
+def _is_fitted(discretizer: Any) -> bool:
+    """Whether a discretizer is fitted; some need no fit but for the names of their features."""
+    try:
+        check_is_fitted(discretizer)
+        discretizer.get_feature_names_out()
+    except NotFittedError:
+        return False
+    except (AttributeError, TypeError, ValueError):  # it is asked again, and the error told
+        return True
+    return True
 
 
 def _sides(j: int, name: str | None, column: NDArray[Any]) -> tuple[str, str]:

@@ -398,7 +398,7 @@ class Explanations(Sequence[Explanation]):
         """CSV of `to_frame`; written to `path` if one is given."""
         text: str = self._as_pandas().to_csv(lineterminator="\n")
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            Path(path).write_text(text, encoding="utf-8", newline="")
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:

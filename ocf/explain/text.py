@@ -77,7 +77,7 @@ def _proof(e: Answer) -> str:
             return f"optimal, {by}: no smaller change differs from no. {', '.join(map(str, range(1, e.rank)))}"
         if prices := e.method.get("asked", {}).get("class_costs"):
             own = number(prices.get(str(e.decided), 0.0))
-            return f"optimal, {by}: with {own} for the class, no change and class cost less together"
+            return f"optimal, {by}: change and class, which costs {own}, cost least together"
         return f"optimal, {by}: no smaller change does it"
     if e.method.get("formulation") == "instances":
         return "the cheapest of the instances; a point that is none of them may be cheaper"

@@ -72,6 +72,10 @@ class TreeAsking(Asking[Problem]):
         self.leaves = LeafEngine(prepared)
         super().__init__(prepared, (CellEngine(prepared), self.leaves), frames)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State for other processes and files, where nothing has been told yet."""
+        return {**self.__dict__, "_held_against_data": set()}
+
     def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
         """Rows, the same coded, and what is asked of them, in their dtypes.
 

@@ -104,8 +104,11 @@ class Detector:
         table : DataFrame (n, n_columns)
         places : list of int
         """
-        given = self.given(table)
-        rows = given.iloc[places] if isinstance(given, pd.DataFrame) else given[places]
+        if self.wish.forest is not None:  # it may have steps of its own, which need not take all rows
+            rows = self.given(table.iloc[places])
+        else:  # what the model sees of the table is at hand
+            given = self.given(table)
+            rows = given.iloc[places] if isinstance(given, pd.DataFrame) else given[places]
         depth, score = self.forest.measure(rows)
         return list(map(RowDepth, depth.tolist(), score.tolist(), self.forest.recount(rows).tolist()))
 

@@ -66,7 +66,7 @@ class CoupledBalls(Balls):
                     found.append((float(problem.costs(cells.point(choice)[None])[0]), k, choice))
         # the cheapest point of the cells is found in exact arithmetic, which takes its time
         for _, k, choice in sorted(found, key=lambda start: start[:2]):
-            placed = self._alternatives[k].place(choice)
+            placed = self._alternatives[k].place(choice, hasty=True)
             if placed is not None and self.ask(self._judge, placed.point):
                 self.adopt(Incumbent(choice, placed.point, placed.cost))
                 break

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +28,22 @@ from ocf.problem.problem import Problem
 from ocf.trees.ensemble import Ensemble, splits_alike
 from ocf.trees.joining import split_trees
 
-#: Which values are missing, the isolation forest beside the model, and the dtypes of the row where they matter.
-Key = tuple[Any, ...]
+
+class Key(NamedTuple):
+    """Under which a cut is kept, and what depends on it.
+
+    Attributes
+    ----------
+    gaps : Gaps
+    detector : hashable
+        Key of the isolation forest beside the model; None without one.
+    dtypes : tuple of str
+        Of the row, where they matter and are not those of the data.
+    """
+
+    gaps: Gaps
+    detector: Hashable
+    dtypes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +74,14 @@ class Cut:
         """Whether the cells are those of a problem, which may come from a file, another process or another model."""
         if problem.ensemble is self.model and problem.plausibility is self.depth:
             return True
-        kinds, asked = ([(f.name, f.kind, f.levels) for f in s.features] for s in (self.space, problem.space))
-        return kinds == asked and splits_alike(self.part.ensemble, problem.trees)
+        if not splits_alike(self.part.ensemble, problem.trees):
+            return False
+        # cells end at splits, between levels and around values that are no numbers
+        own, asked = (
+            [(f.name, f.kind, f.levels, f.n_codes, *f.special_values.tolist()) for f in space.features]
+            for space in (self.space, problem.space)
+        )
+        return own == asked
 
 
 class Cuts:
@@ -110,9 +131,11 @@ class Cuts:
         space : FeatureSpace, optional
             With the dtypes of the rows; by default those of the data.
         """
-        key = self._key(gaps, detector, space or self._space)
+        space = space or self._space
+        key = self._key(gaps, detector, space)
         if key not in self._made:
-            self._made[key] = self._make(gaps, detector, space if space is not None and key[-1] else self._space)
+            # of two threads that make it at once the first one's is that of all
+            self._made.setdefault(key, self._make(gaps, detector, space if key.dtypes else self._space))
         return self._made[key]
 
     def _make(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Cut:
@@ -135,22 +158,33 @@ class Cuts:
         return Cut(lifted, part, opened, own, detector.requirement(forest))
 
     def of_problem(self, problem: Problem) -> tuple[Key, Cut]:
-        """The cells of a problem by the splits of the trees alone, and the key of rows that share them.
+        """The cells that a problem's trees were taken from, and their key; else those of the model by itself.
 
-        Those of trees that are a row's own are not among them: the model's by themselves stand for these.
+        A problem with trees of its own (completions, margins, another explainer's) has the latter, which are not its
+        own: see `shared`.
         """
-        depth = problem.plausibility
-        for key, cut in self._made.items():
-            if depth is not None and cut.depth is depth:
-                return key, cut
+        if (depth := problem.plausibility) is not None:
+            for key, cut in list(self._made.items()):
+                if cut.depth is depth:
+                    return key, cut
         gaps = Gaps.of_problem(problem)
         return self._key(gaps, None, problem.space), self.cut(gaps, None, problem.space)
+
+    def shared(self, problem: Problem) -> tuple[Key, Cut] | None:
+        """The cells of a problem that other rows have too, and their key; None where they are the row's own.
+
+        So are those of a problem that was read from a file, or is of another explainer.
+        """
+        if problem.cuts_cells:
+            return None
+        key, cut = self.of_problem(problem)
+        return (key, cut) if cut.is_of(problem) else None
 
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
         cuts = [self.of_problem(problem)[1]]
         if problem.completions is not None and problem.plausibility is not None:
-            cuts += [cut for cut in self._made.values() if cut.depth is not None]
+            cuts += [cut for cut in list(self._made.values()) if cut.depth is not None]
         return next(filter(None, (why_unproven(cut.lifted) for cut in cuts)), "")
 
     def encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:
@@ -194,14 +228,14 @@ class Cuts:
             check_decisions(self.ensemble, own, np.asarray(self.model.decide(table)))
 
     def _key(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Key:
-        """Under which a cut is kept.
+        """The key of a row.
 
         Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
         """
         through = bool(self.model.preprocessing.steps) or detector is not None
         dtypes = tuple(f.dtype for f in space.features)
         own = through and dtypes != tuple(f.dtype for f in self._space.features)
-        return (gaps, None if detector is None else detector.key, dtypes if own else ())
+        return Key(gaps, None if detector is None else detector.key, dtypes if own else ())
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; encoders are made anew there."""

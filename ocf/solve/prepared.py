@@ -16,7 +16,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition
-from ocf.errors import TimeLimitError
+from ocf.errors import ProblemError, TimeLimitError
 from ocf.features.space import FeatureSpace
 from ocf.models.detector import Detector, make_detector
 from ocf.models.encoding import Encoding
@@ -44,7 +44,7 @@ from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.readers.conformance import check_conformance
 from ocf.solve.compile import compile_formulation
-from ocf.solve.cuts import Cut, Cuts
+from ocf.solve.cuts import Cut, Cuts, Key
 from ocf.solve.judging import judge_of
 from ocf.solve.passed_rows import PassedRows
 from ocf.solve.task import AskedRow
@@ -125,8 +125,9 @@ class PreparedModel:
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._searches: dict[int, TreeSearch] = {}
         self._pruners: dict[int, Pruner] = {}
-        self._compiled: Kept[tuple[Any, ...], KeptMatrices] = Kept(MOST_TARGETS)
-        self._candidates: Kept[tuple[Any, ...], IntArray] = Kept(MOST_TARGETS)
+        # by target, and then by kind of row
+        self._compiled: Kept[Target, dict[tuple[str, Key], KeptMatrices]] = Kept(MOST_TARGETS)
+        self._candidates: Kept[Target, dict[Key, IntArray]] = Kept(MOST_TARGETS)
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
         if check and len(self.data.coded):
@@ -151,13 +152,12 @@ class PreparedModel:
         return self._cuts.encoding_of(space)
 
     def partition(self, gaps: Gaps, detector: Detector | None = None, space: FeatureSpace | None = None) -> Partition:
-        """Cells of all trees; see `ocf.solve.cuts.Cuts.cut`.
+        """Cells of all trees.
 
         Parameters
         ----------
-        gaps : Gaps
-        detector : Detector, optional
-        space : FeatureSpace, optional
+        gaps, detector, space
+            As in `ocf.solve.cuts.Cuts.cut`.
         """
         return self._cuts.cut(gaps, detector, space).part
 
@@ -211,7 +211,7 @@ class PreparedModel:
         key = (wish.key, target)
         if key not in self._detectors:
             rows = self._rows.said(wish.by, target, self.model)
-            self._detectors[key] = make_detector(wish, self.model, rows, key)
+            self._detectors.setdefault(key, make_detector(wish, self.model, rows, key))
         return self._detectors[key]
 
     @property
@@ -284,12 +284,9 @@ class PreparedModel:
         return self._pruners[id(part)]
 
     def _shared_partition(self, problem: Problem) -> Partition | None:
-        """The partition of all rows that miss the same values; None where a row's cells are its own.
-
-        So are those of a problem that was read from a file, or is of another model.
-        """
-        cut = None if problem.cuts_cells else self._cuts.of_problem(problem)[1]
-        return cut.part if cut is not None and cut.is_of(problem) else None
+        """The partition of all rows that miss the same values; None where a row's cells are its own."""
+        shared = self._cuts.shared(problem)
+        return None if shared is None else shared[1].part
 
     # -- what the user's model says ------------------------------------------------------------------------
 
@@ -343,10 +340,13 @@ class PreparedModel:
         part : Partition
             Of the problem.
         """
-        if problem.cuts_cells or np.isnan(self.known_rows_of(problem.target)).any():
+        shared = self._cuts.shared(problem)
+        if shared is None or np.isnan(self.known_rows_of(problem.target)).any():
             return np.unique(part.locate(self.known_points(problem)), axis=0)
-        key = (problem.target, *self._cuts.of_problem(problem)[0])
-        return self._candidates.get(key, lambda: np.unique(part.locate(self.known_rows_of(problem.target)), axis=0))
+        kept = self._candidates.get(problem.target, dict)
+        if shared[0] not in kept:
+            kept[shared[0]] = np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
+        return kept[shared[0]]
 
     # -- what solves ---------------------------------------------------------------------------------------
 
@@ -368,15 +368,24 @@ class PreparedModel:
         """
         problem = alternatives[0].problem
         # cells that are the row's own serve no other row
-        if problem.cuts_cells:
+        shared = self._cuts.shared(problem)
+        if shared is None:
             return Matrices(formulation, alternatives, KeptMatrices())
-        key = (formulation, problem.target, *self._cuts.of_problem(problem)[0])
-        return Matrices(formulation, alternatives, self._compiled.get(key, KeptMatrices))
+        kinds = self._compiled.get(problem.target, dict)
+        return Matrices(formulation, alternatives, kinds.setdefault((formulation, shared[0]), KeptMatrices()))
 
     def tree_search(self, problem: Problem) -> TreeSearch:
-        """What all queries of the leaves of one partition share."""
+        """What all queries of the leaves of one partition share.
+
+        Raises
+        ------
+        ProblemError
+            The problem is of another explainer, or from a file.
+        """
         from ocf.solve.tree_search import TreeSearch
 
+        if not problem.cuts_cells and self._cuts.shared(problem) is None:
+            raise ProblemError("the problem is of another explainer, or from a file: ask this one for it by problem(…)")
         part = self.tree_partition(problem)
         if id(part) not in self._searches:
             self._searches[id(part)] = TreeSearch(part)

@@ -273,7 +273,7 @@ def _free_cells(cells: CellProblem) -> IntArray | None:
 def _cheapest_in_its_leaves(cells: CellProblem, best: Incumbent) -> Incumbent:
     """The cheapest point in the leaves of a point, which local search may have missed: the point itself if it is."""
     choice = cells.cheapest_within(cells.partition.leaves_at(best.cells))
-    placed = None if choice is None else cells.place(choice)
+    placed = None if choice is None else cells.place(choice, hasty=True)
     if choice is None or placed is None or placed.cost >= best.cost:
         return best
     return Incumbent(choice, placed.point, placed.cost)

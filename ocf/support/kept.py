@@ -17,7 +17,7 @@ class Kept(Generic[K, T]):
     Parameters
     ----------
     most : int
-        How many are kept.
+        How many are kept, at least 1.
     """
 
     def __init__(self, most: int) -> None:

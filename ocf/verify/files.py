@@ -26,7 +26,7 @@ from ocf.verify.changes import TOLERANCE
 from ocf.verify.check import WITH, Claims, Verification, check_claims, verify
 from ocf.verify.described import misdescribed
 from ocf.verify.partway import misquoted_partway, partway_shown, partway_tables
-from ocf.verify.together import contradicted
+from ocf.verify.together import asked_of, contradicted
 from ocf.verify.told import changes_to, misjudged, mislisted
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 #: Points of a box, and of the ranges of an answer, that the model is asked about.
 POINTS, FEW_POINTS = 64, 4
-
-#: Questions under which a row that has the target may still have to change, as an answer's method tells them.
-MORE_THAN_THE_TARGET = ("plausibility", "split_margin", "class_costs")
 
 
 def verify_file(
@@ -167,7 +164,7 @@ def _verify_record(
         )
 
     found, of_ties = check(changed), replace(claims, decided=None, probabilities=None)
-    more = [*misjudged(record), *_miscounted(record, found, forest is not None)]
+    more = [*_untold(record), *misjudged(record), *_miscounted(record, found, forest is not None)]
     more += [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
     if changed is not None and record.get("changes") is not None:  # programs of others list none
         more += mislisted(record)
@@ -200,13 +197,29 @@ def _may_need_no_change(record: Mapping[str, Any], claims: Claims, model: UserMo
     dear = claims.status == "optimal" and claims.cost is not None and claims.cost > TOLERANCE
     if not dear and claims.status != "infeasible":
         return False
-    asked = (record.get("method") or {}).get("asked") or {}
-    more = [claims.plausibility, record.get("margins"), *(asked.get(name) for name in MORE_THAN_THE_TARGET)]
-    if record.get("rank", 1) > 1 or any(more):
+    if record.get("rank", 1) > 1 or claims.plausibility is not None or record.get("margins"):
+        return False
+    if _asks_more(asked_of(record), claims):
         return False
     if claims.predicted is None or record.get("probability") is not None or record.get("imputations") is not None:
         return True
     return not list(missed(model, None, claims.predicted, record["target"], None))
+
+
+def _asks_more(asked: Mapping[str, Any], claims: Claims) -> bool:
+    """Whether a row that has the target may have to change all the same, by what was asked.
+
+    A margin of the splits is believed, and that nothing is plausible.
+    """
+    wish = asked.get("plausibility")
+    implausible = isinstance(wish, Mapping) and wish.get("required") is not False and claims.status == "infeasible"
+    return implausible or bool(asked.get("split_margin"))
+
+
+def _untold(record: Mapping[str, Any]) -> Iterator[str]:
+    """A plausibility that was asked for, and of which an answer says nothing."""
+    if asked_of(record).get("plausibility") and record["counterfactual"] is not None and not record.get("plausibility"):
+        yield "A plausibility was asked for, and the answer tells none."
 
 
 def _misboxed(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:

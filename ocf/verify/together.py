@@ -27,7 +27,6 @@ def contradicted(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, st
     results : sequence of mappings
         Records of rows.
     """
-    yield from ((k, problem) for k, record in enumerate(results) for problem in _misranked(record))
     rows: dict[str, list[int]] = {}
     for k, record in enumerate(results):
         rows.setdefault(json.dumps(record["original"]["values"], sort_keys=True), []).append(k)
@@ -35,15 +34,28 @@ def contradicted(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, st
         for j in numbers:
             others = [results[k] for k in numbers if k != j and _narrows(results[j], results[k])]
             yield from ((j, problem) for problem in _against(results[j], others))
+        yield from _misranked({k: results[k] for k in numbers})
 
 
-def _misranked(record: Mapping[str, Any]) -> Iterator[str]:
-    """Whether a result stands apart from as many others as come before it, where its constraints tell."""
-    if ((record.get("method") or {}).get("asked") or {}).get("diversity") not in APART_BY:
-        return
-    others = sum(constraint.get("kind") in APART_BY.values() for constraint in record.get("constraints") or ())
-    if others != _rank(record) - 1:
-        yield f"It is called explanation {_rank(record)}, and stands apart from {others} others."
+def asked_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was asked that no other part of a record tells, as its method says."""
+    asked = (record.get("method") or {}).get("asked")
+    return asked if isinstance(asked, Mapping) else {}
+
+
+def _misranked(results: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Results of a row that stand apart from more or fewer others than come before them, where constraints tell."""
+    first: dict[str, int] = {}
+    for k, record in results.items():
+        asked = asked_of(record)
+        kind = APART_BY.get(str(asked.get("diversity")))
+        if kind is None:
+            continue
+        apart = sum(constraint.get("kind") == kind for constraint in record.get("constraints") or ())
+        # those of the user's own are in all of them
+        own = first.setdefault(json.dumps([asked, record.get("target")], sort_keys=True), apart - _rank(record) + 1)
+        if apart - own != _rank(record) - 1:
+            yield k, f"It is called explanation {_rank(record)}, and stands not apart from as many as come before it."
 
 
 def _narrows(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from small_problems import random_ensemble
 
@@ -512,3 +513,16 @@ def test_a_search_over_whole_numbers_ends_with_the_time() -> None:
     found = Explainer(tree, table).explain(row, True, constraints=[rule], time_limit=2)[0]
     assert found.status in ("optimal", "feasible", "unknown")
     assert found.counterfactual is None or found.verified
+
+
+@pytest.mark.parametrize("settings", [{"norm": "mahalanobis"}, {"constraints": True}])
+def test_points_that_slide_are_found_however_short_the_time_is(settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(10, max_depth=4, random_state=0).fit(table, table.a + table.b * table.c > 0)
+    row = table[~forest.predict(table)].iloc[[0]]
+    if "constraints" in settings:
+        settings = {"constraints": [Linear(dict.fromkeys("abc", 1), "=", float(table.iloc[5].sum()))]}
+    found = Explainer(forest, table).explain(row, True, time_limit=1e-9, **settings)[0]
+    assert found.status == "feasible"
+    assert found.verified

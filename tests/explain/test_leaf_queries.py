@@ -250,4 +250,4 @@ def test_with_class_costs_no_change_is_called_the_smallest(explainer: Explainer)
     assert (dear.status, dear.decided) == ("optimal", 3 - plain.decided)
     assert dear.cost > plain.cost
     assert "no smaller change" not in str(dear)
-    assert "with 0.25 for the class, no change and class cost less together" in str(dear)
+    assert "change and class, which costs 0.25, cost least together" in str(dear)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
+from ocf.errors import ProblemError
 from ocf.problem.problem import Problem
 from ocf.solvers import SolverOptions, get_solver
 
@@ -44,13 +47,50 @@ def test_a_problem_from_elsewhere_has_its_own_cells(plausibility: dict[str, floa
     assert explainer.cells(problem).partition is explainer.cells(same).partition
 
 
+def test_values_that_are_no_numbers_count_among_the_cells() -> None:
+    """The same trees over a feature with a special value are cut around it."""
+    table = pd.DataFrame({"a": RNG.integers(0, 8, 80), "b": RNG.integers(0, 8, 80)})
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, table.a + table.b > 7)
+    plain, special = (Explainer(forest, data=table, special_values={"a": codes}) for codes in ([], [3]))
+    row = table[~forest.predict(table)].iloc[[0]]
+    for asking, other in ((plain, special), (special, plain)):
+        problem = asking.problem(row, True)
+        assert best(other, problem) == best(asking, problem)
+
+
 def test_levels_count_among_the_cells() -> None:
-    """The same trees over other levels of a feature are cut otherwise."""
     table = pd.DataFrame({"a": RNG.integers(0, 3, 60), "b": RNG.integers(0, 2, 60)})
     forest = RandomForestClassifier(3, max_depth=2, random_state=0).fit(table, table.a > 0)
     few, many = (
-        Explainer(forest, data=table, features={"a": {"kind": "ordinal", "levels": tuple(range(n))}}) for n in (3, 4)
+        Explainer(forest, data=table, features={"a": {"kind": "categorical", "levels": tuple(range(n))}})
+        for n in (3, 5)
     )
-    problem = many.problem(table[~forest.predict(table)].iloc[[0]], True)
-    assert len(few.cells(problem).partition.ordered) == 2
-    assert few.cells(problem).partition.n_cells == many.cells(problem).partition.n_cells
+    row = table[~forest.predict(table)].iloc[[0]]
+    for asking, other in ((few, many), (many, few)):
+        problem = asking.problem(row, True)
+        assert other.cells(problem).partition.n_cells == asking.cells(problem).partition.n_cells
+        assert best(other, problem) == best(asking, problem)
+
+
+def test_queries_of_other_models_are_refused() -> None:
+    own, other = (
+        Explainer(DecisionTreeClassifier(max_depth=depth, random_state=0).fit(TABLE, TABLE.a > 0), data=TABLE)
+        for depth in (1, 3)
+    )
+    row = TABLE[TABLE.a < -0.5].iloc[[0]]
+    problem = own.problem(row, True)
+    assert own.query(problem) is not None
+    again = Explainer(DecisionTreeClassifier(max_depth=2, random_state=0).fit(TABLE, TABLE.b > 0), data=TABLE)
+    with pytest.raises(ProblemError, match="another explainer"):
+        again.query(problem)
+    assert other.explain(row, True)[0].verified
+
+
+def test_threads_that_ask_at_once_share_what_is_made() -> None:
+    explainer = fitted(2)
+    rows = TABLE[explainer.prepared.model.decide(TABLE) == 0].iloc[:8]
+    wish = {"trees": 5, "quantile": 0.3}
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda k: explainer.explain(rows.iloc[[k]], 1, plausibility=wish), range(8)))
+    for settings in ({}, {"plausibility": wish}, {"solver": "highs", "reduce": False}):
+        assert all(e.status == "optimal" and e.verified for e in explainer.explain(rows, 1, **settings))

@@ -71,3 +71,26 @@ def test_a_row_that_has_the_target_may_have_to_change_all_the_same(tmp_path: Pat
     (tmp_path / "lie.json").write_text(json.dumps(record | {"probabilities": record["probabilities"][:1]}))
     ((_, check),) = verify_file(tmp_path / "lie.json", explainer.model)
     assert any("has the target as it is" in problem for problem in check.problems)
+
+
+def test_what_was_asked_excuses_no_more_than_it_says(tmp_path: Path) -> None:
+    """A plausibility that was asked for is told of each answer, and prices of classes excuse nothing."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.random(80) * 8, "b": rng.random(80) * 8})
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, np.where(table.a > 4, 1, table.b > 4))
+    explainer = Explainer(tree, table)
+    row = table[tree.predict(table) == 1].iloc[[0]]
+
+    def said(record: dict[str, Any]) -> tuple[str, ...]:
+        (tmp_path / "found.json").write_text(json.dumps(record))
+        ((_, check),) = verify_file(tmp_path / "found.json", explainer.model)
+        return check.problems
+
+    record = json.loads(explainer.explain(row, 1)[0].to_json())
+    nothing = {"counterfactual": None, "cost": None, "decided": None, "changes": [], "partway": None, "gap": "inf"}
+    nothing |= {"status": "infeasible", "bound": "inf", "probabilities": record["probabilities"][:1], "verified": False}
+    own = record["method"]
+    for asked in ({"class_costs": {"0": 0.0}}, {"plausibility": {"required": False}}, {"split_margin": 0.0}, 3):
+        assert any("it is not infeasible" in p for p in said(record | nothing | {"method": own | {"asked": asked}}))
+    untold = record | {"method": own | {"asked": {"plausibility": {"required": True}}}}
+    assert any("the answer tells none" in p for p in said(untold))
