@@ -190,7 +190,9 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
         wanted = margin - slack * problem.error_bound[r] - constant
         return (wanted / size, linear([(c / size, x) for c, x in terms]), None) if terms else _decided(wanted <= 0)
 
-    _moves(model, ranges, counted)
+    # of what starts on its grid the bounds of the steps say so; a presolve that meets both may cut the nearer end off
+    free = [i for i in numeric if not (i in first and problem.starts_on_grid(i))]
+    _moves(model, ranges, counted, free)
     _grids(model, problem, first, unit)
 
     @model.Constraint([i for i, prices in enumerate(problem.level_costs) if len(prices)])
@@ -248,10 +250,10 @@ def _requirement(
     return terms, constant
 
 
-def _moves(model: pyo.ConcreteModel, ranges: Mapping[int, Move], counted: list[int]) -> None:
-    """How far numeric features may go, and in one direction only where a change as such costs."""
+def _moves(model: pyo.ConcreteModel, ranges: Mapping[int, Move], counted: list[int], free: list[int]) -> None:
+    """How far numeric features that are `free` of a grid may go, and one way only where a change as such costs."""
 
-    @model.Constraint(list(ranges))
+    @model.Constraint(free)
     def within_limits(m: pyo.ConcreteModel, i: int) -> Any:  # (18): the permitted range may exclude the row's value
         low, high = ranges[i].low, ranges[i].high
         return (low, linear([(1.0, m.u[i]), (-1.0, m.v[i])]), high) if low > 0 or high < 0 else pyo.Constraint.Skip

@@ -161,7 +161,8 @@ class HighsSolver:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
         # after presolve alone claims infeasibility or an optimum, or its postsolve spoils the point
         binary = not form.integer.all() and bool(((form.lower >= 0) & (form.upper <= 1)).all())  # by implication, too
-        doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if binary else (ModelStatus.kInfeasible,)
+        wide = bool((form.integer & (form.upper - form.lower > 1)).any())
+        doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if binary or wide else (ModelStatus.kInfeasible,)
         by_presolve = status == ModelStatus.kSolveError or (status in doubted and answer.nodes == 0)
         if by_presolve and form.integer.any() and raw.get("presolve") != "off":
             return self._without_presolve(question, scale, answer, raw, interrupt)

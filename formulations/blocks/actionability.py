@@ -40,8 +40,10 @@ def form_terms(
     moves: dict[int, tuple[float, Any]] = {}
     for j, y in in_cell.items():
         i = int(values.cell_feature[j])
-        if i in row.parts and math.isfinite(values.anchor[j]):
-            terms.append((float(row.parts[i].of(float(values.anchor[j]))), y))
+        anchor = float(values.anchor[j])
+        # a missing value, which may stand at infinity, has a part in the sum like others
+        if i in row.parts and (math.isfinite(anchor) or values.problem.space.features[i].is_special(anchor)):
+            terms.append((float(row.parts[i].of(anchor)), y))
             if j in slides:
                 moves[id(slides[j])] = (float(values.gradient(j)[r]), slides[j])
     return [(c, v) for c, v in (*terms, *moves.values()) if c]

@@ -101,7 +101,10 @@ class CellProblem:
 
         Searches that treat one feature at a time refuse a problem by this (`ocf.solvers.protocols.CellSolver.refuses`).
         """
-        return "constraints that relate values inside cells" if self.couples else ""
+        if self.values is None or not self.values.couples:
+            return ""
+        together = self.values.forms or self.values.absolutes
+        return "costs of several features together" if together else "constraints that relate values inside cells"
 
     def place(self, cells: IntArray, *, hasty: bool = False) -> Placement | None:
         """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none.

@@ -60,7 +60,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         return tuple(replace(form, problem=problem) for form in alternatives)
     base, part = alternatives[0], alternatives[0].partition
     constrained = sorted({i for row in (*rows, *sums) for i in row.parts if not np.isnan(origin[i])})
-    moving = np.array([any(i in form.parts and form.parts[i].moving for form in sums) for i in range(part.n_features)])
+    moving = np.array([any(i in form.parts for form in sums) for i in range(part.n_features)])
     near_gain = _amounts(base, rows, constrained, base.value)
     far_gain = _amounts(base, rows, constrained, _stepped(base.value, far))
     helps = (far_gain < near_gain).astype(bool).any(axis=1) | moving[part.cell_feature]

@@ -495,3 +495,29 @@ def test_whole_numbers_a_few_units_short_within_huge_ranges(seed: int) -> None:
         (found,) = explainer.explain(table.iloc[[2]], target=1, norm=norm)
         assert (found.status, found.verified) == ("optimal", True)
         assert found.cost == pytest.approx(costs.min(), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_the_nearer_end_of_a_range_that_leaves_the_row_out(solver: str) -> None:
+    """Presolve once cut it off: its bound stood twice, as a row of rounded coefficients and as that of the steps."""
+    for seed in range(0, 40, 2):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"a": rng.integers(-3, 7, 60), "b": rng.choice([1, 2, 5, 9], 60)})
+        table.loc[0, "a"], table.loc[1, "a"] = -3, 6
+        table.loc[2:5, "b"] = [1, 2, 5, 9]
+        y = ((table.a + 3) * rng.random() + table.b * rng.random() > 4).astype(int)
+        row, low = table.iloc[[int(rng.integers(60))]], int(rng.integers(-3, 6))
+        a, b = row.iloc[0]
+        if y.nunique() < 2:
+            continue
+        model = LogisticRegression().fit(table, y)
+        target = 1 - int(model.predict(row)[0])
+        points = pd.DataFrame([(u, v) for u in (low, low + 1) for v in (1, 2, 5, 9)], columns=["a", "b"])
+        points = points[model.predict(points) == target]
+        if low <= a <= low + 1 or not len(points):
+            continue
+        wanted = (((points.a - a) / 9) ** 2 + ((points.b - b) / 8) ** 2).min()
+        features = {"a": {"permitted_range": (low, low + 1)}, "b": {"kind": "ordinal"}}
+        found = LinearExplainer(model, table, features).explain(row, target, norm="l2", solver=solver)[0]
+        assert found.status == "optimal"
+        assert found.cost == pytest.approx(wanted, abs=1e-9), seed

@@ -189,3 +189,41 @@ def test_the_other_end_of_numbers_of_any_length_is_one_scale_away(dtype: str) ->
         asked = {"n_explanations": 2, "diversity": "distance", "min_distance": 1.0}
         *_, last = explainer.explain(table.iloc[[39]], 1, **asked)
         assert (last.rank, last.status) == (2, "optimal")
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_what_may_go_missing_is_1_apart_too(solver: str) -> None:
+    """Beside a number that slides, and whose rows are models': the second answer is the cheapest that stands apart."""
+    steps = [0, 1, 2, 3, 4, 5, np.nan]
+    wish = {"may_become_missing": ["a", "b"], "cost_of_becoming_missing": 0.05}
+    compared = 0
+    for seed in range(14):
+        rng = np.random.default_rng(seed)
+        x = pd.DataFrame({name: rng.integers(0, 6, 200).astype(float) for name in "fab"})
+        x["f"] += rng.random(200).round(2)
+        for name in "ab":
+            x.loc[rng.random(200) < 0.2, name] = np.nan
+        scores = x.a.fillna(6) * rng.normal() + x.b.fillna(3) * rng.normal() + x.f * rng.normal()
+        if not 20 <= (scores > 0).sum() <= 180:
+            continue
+        model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=10, max_leaf_nodes=4).fit(x, scores > 0)
+        row = x.dropna().iloc[[int(rng.integers(20))]]
+        target = not model.predict(row)[0]
+        settings = {"missing": wish, "n_explanations": 2, "diversity": "distance", "min_distance": 0.25}
+        found = Explainer(model, x).explain(row, target, solver=solver, **settings)
+        if len(found) < 2 or found[0].status != "optimal":
+            continue
+        scale, here, first = x.f.max() - x.f.min(), row.iloc[0], found[0].counterfactual.iloc[0]
+        points = pd.DataFrame(itertools.product(sorted({here.f, first.f}), steps, steps), columns=[*"fab"])
+        points = points[model.predict(points) == target]
+        gone = {name: points[name].isna() for name in "ab"}
+        cost = (points.f - here.f).abs() / scale
+        apart = (points.f - first.f).abs() / scale
+        for name, missing in gone.items():
+            cost += np.where(missing, 0.05, (points[name] - here[name]).abs() / 5)
+            far = (points[name] - first[name]).abs() / 5
+            apart += np.where(missing, float(not np.isnan(first[name])), far if not np.isnan(first[name]) else 1.0)
+        cheapest = cost[apart >= 0.25].min()
+        assert found[1].cost <= cheapest + 1e-9, seed
+        compared += 1
+    assert compared > 2

@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from small_problems import violation
 
 from ocf import Explainer, Linear, quadratic_cost
+from ocf.errors import ProblemError
 from ocf.solve.compile import compile_formulation
 
 #: Work that a solver may spend on one answer.
@@ -154,3 +155,25 @@ def test_an_equation_that_the_reduction_decides(seed: int) -> None:
     assert e.cost == pytest.approx(
         cost[(model.predict(points) == target) & (np.abs(sums - side) < 1e-9)].min(), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("solver", ["auto", "box", "highs", "scip"])
+def test_levels_alone_are_coupled_too(solver: str) -> None:
+    """Where all features of a sum have levels none slides, and the sum is no cost of single cells all the same."""
+    rng = np.random.default_rng(0)
+    levels = [1, 2, 5, 9]
+    table = pd.DataFrame({"u": rng.choice(levels, 60), "v": rng.choice(levels, 60)})
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, table.u + table.v > 9)
+    explainer = Explainer(forest, table, {name: {"kind": "ordinal"} for name in "uv"})
+    form = np.array([[1, 0.3], [0.3, 1]])
+    grid = pd.DataFrame(itertools.product(levels, levels), columns=[*"uv"])
+    answers = forest.predict(grid)
+    for k in (0, 5, 10, 15):
+        row = grid.iloc[[k]]
+        moves = (grid - row.iloc[0]).to_numpy(float)[answers != answers[k]]
+        wanted = np.einsum("ij,jk,ik->i", moves, form, moves).min()
+        found = explainer.explain(row, not answers[k], quadratic_cost([*"uv"], form), solver=solver)[0]
+        assert (found.status, found.verified) == ("optimal", True)
+        assert found.cost == pytest.approx(wanted, rel=1e-9)
+    with pytest.raises(ProblemError, match="costs of several features together regions are no boxes"):
+        explainer.counterfactual_regions(row, not answers[k], radius=80, norm=quadratic_cost([*"uv"], form))
