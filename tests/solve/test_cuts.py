@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
-from ocf.errors import ProblemError
+from ocf.errors import ConformanceError, ProblemError
 from ocf.problem.problem import Problem
 from ocf.solvers import SolverOptions, get_solver
 
@@ -94,3 +94,18 @@ def test_threads_that_ask_at_once_share_what_is_made() -> None:
         list(pool.map(lambda k: explainer.explain(rows.iloc[[k]], 1, plausibility=wish), range(8)))
     for settings in ({}, {"plausibility": wish}, {"solver": "highs", "reduce": False}):
         assert all(e.status == "optimal" and e.verified for e in explainer.explain(rows, 1, **settings))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_rows_with_a_plausibility_are_held_against_the_cells(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the model sees of them is looked at without the isolation trees, and then the cells that have these."""
+    explainer = fitted(3)
+    asked = TABLE[explainer.prepared.model.decide(TABLE) == 0].iloc[:rows]
+
+    def part(*_: object) -> None:
+        raise ConformanceError("the cells and the trees part at feature 'a'")
+
+    monkeypatch.setattr("ocf.solve.prepared.check_cells", part)
+    for e in explainer.explain(asked, 1, plausibility={"trees": 5}):
+        assert (e.status, "the trees part" in e.message) == ("error", True)
+    assert all(e.verified for e in explainer.explain(asked, 1))
