@@ -74,7 +74,12 @@ class Cut:
         """Whether the cells are those of a problem, which may come from a file, another process or another model."""
         if problem.ensemble is self.model and problem.plausibility is self.depth:
             return True
-        if not splits_alike(self.part.ensemble, problem.trees):
+        pairs = [(self.model, problem.ensemble)]
+        if self.depth is not None and problem.plausibility is not None:
+            pairs.append((self.depth.forest, problem.plausibility.forest))
+        elif self.depth is not problem.plausibility:
+            return False
+        if not all(splits_alike(own, asked) for own, asked in pairs):
             return False
         # cells end at splits, between levels and around values that are no numbers
         own, asked = (
