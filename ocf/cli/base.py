@@ -16,6 +16,7 @@ import typer
 from ocf.cli.flags import in_flags
 from ocf.errors import OcfError
 from ocf.support.limits import REMEDY
+from ocf.support.messages import internal
 from ocf.support.progress import ProgressBar
 from ocf.support.version import VERSION
 
@@ -95,7 +96,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             complain(f"there is not enough memory: {REMEDY}")
             raise typer.Exit(ExitCode.USAGE) from None
         except Exception as error:
-            complain(f"internal error: {type(error).__name__}: {error}")
+            complain(internal(error))
             if logger.isEnabledFor(logging.DEBUG):
                 logger.debug("traceback:", exc_info=True)
             else:

@@ -340,7 +340,7 @@ def exit_code(explanations: Explanations) -> ExitCode:
 
 
 def _row_code(explanation: Explanation) -> ExitCode:
-    if explanation.counterfactual is not None and not explanation.verified:
+    if explanation.found and not explanation.verified:
         return ExitCode.UNVERIFIED
     if explanation.method.get("cross_check", {}).get("verdict") == "disagrees":
         return ExitCode.UNVERIFIED

@@ -75,11 +75,12 @@ def _requests(fd: int) -> Any:
 
 def _message(error: BaseException) -> str:
     from ocf.errors import OcfError
+    from ocf.support.messages import internal
 
     if isinstance(error, OcfError):
         return str(error)
     traceback.print_exc()
-    return f"internal error: {type(error).__name__}: {error}"
+    return internal(error)
 
 
 class Server:

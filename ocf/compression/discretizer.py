@@ -452,7 +452,7 @@ def _winning_probability(model: UserModel, X: Any, table: pd.DataFrame) -> Float
 def _records(found: Explanations, space: FeatureSpace, origins: FloatArray) -> list[dict[str, Any]]:
     """Status, cost and changed coded values of each explanation."""
     points = np.full_like(origins, np.nan)
-    at = [k for k, e in enumerate(found) if e.counterfactual is not None]
+    at = [k for k, e in enumerate(found) if e.found]
     if at:
         tables = [found[k].counterfactual for k in at]
         points[at] = space.from_frame(pd.concat([t for t in tables if t is not None]))

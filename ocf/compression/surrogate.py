@@ -172,8 +172,9 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             self.discretizer_ = None
             names = getattr(self, "feature_names_in_", None)
             self.cuts_ = _middles(X)
-            self._told = [_sides(j, None if names is None else str(names[j]), X[:, j]) for j in range(X.shape[1])]
-            self.names_ = [yes for _, yes in self._told] if names is None else [str(n) for n in names]
+            shown = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(n) for n in names]
+            self._told = [_sides(name, X[:, j]) for j, name in enumerate(shown)]
+            self.names_ = [yes for _, yes in self._told] if names is None else shown
             check_classification_targets(y)
             return self._bits(X), y
         y = np.asarray(y)
@@ -394,13 +395,11 @@ def _is_fitted(discretizer: Any) -> bool:
     return True
 
 
-def _sides(j: int, name: str | None, column: NDArray[Any]) -> tuple[str, str]:
+def _sides(name: str, column: NDArray[Any]) -> tuple[str, str]:
     """What is said of the rows with the lower, and with the higher of the two values of a column."""
-    values = sorted(set(column.tolist()))
-    if set(values) <= {0, 1}:
-        return (f"x{j} is 0", f"x{j} is 1") if name is None else sides_of_name(name)
-    low, high = (f"{f'x{j}' if name is None else name} is {word(value)}" for value in (values[0], values[-1]))
-    return low, high
+    if set(column.tolist()) <= {0, 1}:
+        return sides_of_name(name)
+    return f"{name} is {word(column.min())}", f"{name} is {word(column.max())}"
 
 
 def _middles(X: Any) -> NDArray[np.float64]:

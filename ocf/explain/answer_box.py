@@ -101,7 +101,7 @@ def box_of(prepared: PreparedModel, explanation: Explanation) -> AnswerBox:
     from ocf.solve.largest_box import grown
 
     problem = explanation.problem
-    if explanation.counterfactual is None:
+    if not explanation.found:
         raise ProblemError("there is no answer, and no box around it")
     if not isinstance(problem, Problem):
         raise ProblemError("boxes are those of trees, around answers that explain has just given")

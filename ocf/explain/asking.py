@@ -43,7 +43,7 @@ from ocf.solvers.result import SolverOptions
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.interruption import is_interruption
 from ocf.support.limits import REMEDY, default_memory, seconds_left, within
-from ocf.support.messages import with_remark
+from ocf.support.messages import internal, with_remark
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
@@ -424,7 +424,7 @@ class Asking(ABC, Generic[P]):
             if is_interruption(error):
                 raise KeyboardInterrupt from error
             logger.exception("row %r failed", row.label)
-            return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
+            return [self._failed(row, task, internal(error))]
 
     def explanations_of(self, row: AskedRow, task: Task, problem: P) -> list[Explanation]:
         """The explanations of a row whose problem is known.

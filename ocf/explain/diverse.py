@@ -13,7 +13,7 @@ from ocf.errors import OcfError
 from ocf.problem.constraints import Constraint
 from ocf.problem.diversity import Apart, Keeps
 from ocf.support.interruption import is_interruption
-from ocf.support.messages import with_remark
+from ocf.support.messages import internal, with_remark
 
 if TYPE_CHECKING:
     from ocf.explain.explanation import Explanation
@@ -51,7 +51,7 @@ def explain_several(first: Explanation, ask: AskAgain, problem: Problem, several
     found = [first]
     excluded: tuple[IntArray, ...] = ()
     now = problem
-    while len(found) < several.n and found[-1].counterfactual is not None:
+    while len(found) < several.n and found[-1].found:
         point = problem.space.with_missing(problem.space.from_frame(found[-1].counterfactual)[0])
         if several.diversity == "region":
             excluded = (*excluded, problem.ensemble.apply(point[None, :])[0])
@@ -65,8 +65,8 @@ def explain_several(first: Explanation, ask: AskAgain, problem: Problem, several
             if is_interruption(error):
                 raise
             logger.exception("a further explanation failed")
-            return _ended(found, several, f"internal error: {type(error).__name__}: {error}")
-        if following.counterfactual is None:
+            return _ended(found, several, internal(error))
+        if not following.found:
             proven = following.status == "infeasible"
             return _ended(found, several, "there is no further one" if proven else following.message or "none in time")
         found.append(replace(following, rank=len(found) + 1))

@@ -148,7 +148,7 @@ class Explanation(Answer):
         return pages.to_fragment(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """The counterfactual as a table of one row with ``status, cost, bound, gap, verified, seconds``."""
+        """The counterfactual as a table of one row; see `Explanations.to_frame`."""
         return Explanations([self]).to_frame()
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Explanation(Answer):
             "message": self.message,
             "changes": plain([dict(zip(CHANGE, row, strict=True)) for row in self.list_changes(self.counterfactual)]),
             "original": _record(self.original),
-            "counterfactual": None if self.counterfactual is None else _record(self.counterfactual),
+            "counterfactual": _record(self.counterfactual) if self.found else None,
             "ties": [_record(table) for table in self.ties],
             "ties_complete": self.ties_complete,
             "ranges": plain(self.ranges),
@@ -327,8 +327,8 @@ class Explanations(Sequence[Explanation]):
         """`to_frame` as a DataFrame of pandas."""
         if not self._rows:
             return pd.DataFrame()
-        tables = [as_pandas(e.counterfactual) for e in self._rows if e.counterfactual is not None]
-        places = [k for k, e in enumerate(self._rows) if e.counterfactual is not None]
+        tables = [as_pandas(e.counterfactual) for e in self._rows if e.found]
+        places = [k for k, e in enumerate(self._rows) if e.found]
         if tables:
             values = pd.concat(tables, ignore_index=True).set_axis(places, axis=0)
             values = values.reindex(range(len(self))) if len(places) < len(self) else values

@@ -162,7 +162,7 @@ def restored(record: dict[str, Any], row: AskedRow, classes: tuple[Any, ...]) ->
             e,
             row=row.label,
             original=row.original,
-            counterfactual=None if e.counterfactual is None else own(e.counterfactual),
+            counterfactual=own(e.counterfactual) if e.found else None,
             ties=tuple(map(own, e.ties)),
             predicted=row.answer(classes),
         )

@@ -304,8 +304,9 @@ def nearest_instances(
     """
     check_names(settings, OF_INSTANCES)
     table = explainer.space.from_frame(explainer.rows_of(instances))
-    if labels is not None and len(np.asarray(labels)) != len(table):
-        raise DataError(f"labels: {len(np.asarray(labels))} of {len(table)} instances")
+    true = None if labels is None else np.asarray(labels).tolist()
+    if true is not None and len(true) != len(table):
+        raise DataError(f"labels: {len(true)} of {len(table)} instances")
     known = explainer.space.to_frame(table)
     met: dict[Target, BoolArray] = {}
     way = Way("instances", "search")
@@ -320,8 +321,8 @@ def nearest_instances(
         detector = explainer.prepared.detector(wish, problem.target)
         if problem.target not in met:
             met[problem.target] = explainer.model.meets(problem.target, known)
-            if labels is not None:
-                met[problem.target] &= labelled(explainer.classes, problem.target, np.asarray(labels).tolist())
+            if true is not None:
+                met[problem.target] &= labelled(explainer.classes, problem.target, true)
         outcome = _nearest(problem, table, known, met[problem.target], detector)
         current = explainer.prepared.current(problem.origin[None], problem.space)[0]
         place = AskedRow(frame.index[k], row, problem.origin, current)

@@ -14,7 +14,7 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.rounding import check_round_to, rounded_space
-from ocf.features.space import FeatureSpace
+from ocf.features.space import FeatureSpace, names_to_vary
 from ocf.models.completed import check_share
 from ocf.problem.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.problem.costs import Cost
@@ -129,15 +129,10 @@ class Question:
 
     def _settle(self) -> None:
         """Have names and ranges in tuples: they are read more than once, and iterators are spent by then."""
-        mappings = ("weights", "permitted_range", "class_costs")
-        for name in mappings:
+        for name in ("weights", "permitted_range", "class_costs"):
             if not isinstance(getattr(self, name), Mapping | None):
                 raise ProblemError(f"{name} is a mapping by name, not {getattr(self, name)!r}")
-        vary = self.features_to_vary
-        if vary != "all" if isinstance(vary, str) else not isinstance(vary, Iterable):
-            raise ProblemError(f"features_to_vary is 'all' or a list of feature names, not {vary!r}")
-        if not isinstance(vary, str):
-            object.__setattr__(self, "features_to_vary", tuple(vary))
+        object.__setattr__(self, "features_to_vary", names_to_vary(self.features_to_vary))
         if self.permitted_range is not None:
             ranges = {k: tuple(v) if isinstance(v, Iterator) else v for k, v in self.permitted_range.items()}
             object.__setattr__(self, "permitted_range", ranges)

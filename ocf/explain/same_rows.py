@@ -48,7 +48,7 @@ def told_to(explanations: Sequence[Explanation], row: AskedRow) -> list[Explanat
             e,
             row=row.label,
             original=row.table,
-            counterfactual=None if e.counterfactual is None else e.counterfactual.set_axis(index),
+            counterfactual=e.counterfactual.set_axis(index) if e.found else None,
             ties=tuple(tie.set_axis(index) for tie in e.ties),
             times=dict.fromkeys(e.times, 0.0),
         )

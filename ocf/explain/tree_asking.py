@@ -293,7 +293,7 @@ class TreeAsking(Asking[Problem]):
 
     def _with_box(self, explanation: Explanation, task: Task) -> Explanation:
         """An explanation with the largest box around its counterfactual, or why there is none."""
-        if explanation.counterfactual is None:
+        if not explanation.found:
             return explanation
         try:
             with task.within_limits(anew=True):

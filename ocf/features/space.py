@@ -147,6 +147,21 @@ def _ones(row: pd.Series[Any], values: FloatArray) -> str:
     return listed(odd or [f"{c} holds 1" for c in ones], 6) if odd or ones else "none of them holds 1"
 
 
+def names_to_vary(said: Iterable[Hashable] | Literal["all"]) -> tuple[Hashable, ...] | Literal["all"]:
+    """Names of the features that may vary, in a tuple: an iterator is spent once it is read.
+
+    Raises
+    ------
+    ProblemError
+        A text, or something else, stands where a list is due.
+    """
+    if isinstance(said, str) and said == "all":
+        return "all"
+    if isinstance(said, str) or not isinstance(said, Iterable):
+        raise ProblemError(f"features_to_vary is 'all' or a list of feature names, not {said!r}")
+    return tuple(said)
+
+
 @dataclass(frozen=True)
 class FeatureSpace:
     """The features of a table, and the way from table to coded rows and back.
@@ -226,9 +241,8 @@ class FeatureSpace:
         ProblemError
             There is no such feature, or a text stands where a list is due.
         """
-        if isinstance(names, str):
-            if names != "all":
-                raise ProblemError(f"features_to_vary is 'all' or a list of feature names, not {names!r}")
+        names = names_to_vary(names)
+        if names == "all":
             return self
         vary = {self.index(name) for name in names}
         return self.updated({n: {"action": "fixed"} for k, n in enumerate(self.names) if k not in vary})

@@ -91,9 +91,9 @@ class Foreseen:
             if columns:
                 self._seen |= dict(zip(keys, self._asked.encode(together), strict=True))
             for detector, own in wanted.items():
-                places = [k for k, key in enumerate(keys) if key in own]
-                at_hand = dict(zip([keys[k] for k in places], detector.depths(together, places), strict=True))
-                self._detectors[detector] = self.beside(detector).with_depths(at_hand)
+                if places := [k for k, key in enumerate(keys) if key in own]:
+                    at_hand = dict(zip([keys[k] for k in places], detector.depths(together, places), strict=True))
+                    self._detectors[detector] = self.beside(detector).with_depths(at_hand)
 
     def beside(self, detector: Detector) -> Detector:
         """An isolation forest with what it says of the rows that were foreseen for it at hand."""

@@ -27,14 +27,7 @@ from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
 from ocf.models.target_rows import MOST_TARGETS, RowsByTarget
-from ocf.models.three_ways import (
-    check_cells,
-    check_known,
-    check_refused,
-    check_three_ways,
-    encoded,
-    spread,
-)
+from ocf.models.three_ways import check_cells, check_known, check_refused, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost

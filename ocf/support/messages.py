@@ -57,6 +57,11 @@ def with_remark(message: str, remark: str) -> str:
     return "; ".join(filter(None, (message, remark)))
 
 
+def internal(error: BaseException) -> str:
+    """An error that is none of the user's, in words."""
+    return f"internal error: {type(error).__name__}: {error}"
+
+
 def counted(count: int, noun: str) -> str:
     """A number of things.
 

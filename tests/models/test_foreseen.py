@@ -160,5 +160,8 @@ def test_depths_at_hand(library: str) -> None:
     beside.measure(x.iloc[5:9])
     assert asked == [15, 1, 4]
     assert foreseen.beside(detector) is detector
+    others = [table.astype(np.float32) for table in tables[:3]]  # of another kind, of which the forest is not asked
+    foreseen.foresee([*others, *tables], detectors={watched: tables[5:8]})
+    assert asked == [15, 1, 4, 3]
     foreseen.foresee(tables)
     assert foreseen.beside(watched) is watched
