@@ -35,6 +35,9 @@ TRIAL = 200
 #: to 500 of depth 8, none took more than 311; in the largest a thousand boxes take a second.
 LONGEST_TRIAL = 600
 
+#: With more live leaves than this the local searches come before the first dive, which most often spares them else.
+MANY_LEAVES = 1000
+
 #: Before the first LP local search goes on while one saves more than this share of the cost, and so often at most.
 WORTHWHILE, MOST_SEARCHES = 0.05, 4
 
@@ -92,6 +95,7 @@ class Worker:
         self._leaves_cost = search.cells.leaf_cost is not None
         self._bits: Bits | None = None
         self._reach = np.inf
+        self._searched = False
         self._roundings: IntArray | None = None
 
     def load(self) -> None:
@@ -135,17 +139,14 @@ class Worker:
         bound = self._propagate(node.bound, multipliers)
         if bound >= search.limit or self._cheapest_is_best() or self._only_excluded():
             return []
-        left = self.before_lp(bound, multipliers)
+        bound = self._after_search(bound, multipliers, MANY_LEAVES)
+        left = [] if bound >= search.limit else self.before_lp(bound, multipliers)
         if left is not None:
             return left
+        bound = self._after_search(bound, multipliers, self.unsearched)
+        if bound >= search.limit:
+            return []
         if search.has_relaxation and not search.generation:
-            if domain.live.sum() > self.unsearched:
-                for seed in range(MOST_SEARCHES):
-                    if self.improve(seed) <= WORTHWHILE:
-                        break
-                bound = self._propagate(bound, multipliers)
-                if bound >= search.limit:
-                    return []
             search.start_hull(domain)
         self.load()
         if search.late:
@@ -210,6 +211,26 @@ class Worker:
         relaxed : NodeRelaxation
         """
         return self.branch(relaxed)
+
+    def _after_search(self, bound: float, multipliers: Multipliers, leaves: int) -> float:
+        """A bound of the box of `self.domain` after the local searches that come once before the first LP.
+
+        Parameters
+        ----------
+        bound : float
+            No point of the box that is of use is cheaper.
+        multipliers : Multipliers
+        leaves : int
+            In a box with no more live ones nothing is searched yet.
+        """
+        search = self.search
+        if self._searched or search.generation or not search.has_relaxation or self.domain.live.sum() <= leaves:
+            return bound
+        self._searched = True
+        for seed in range(MOST_SEARCHES):
+            if self.improve(seed) <= WORTHWHILE:
+                break
+        return self._propagate(bound, multipliers)
 
     def _propagate(self, bound: float, multipliers: Multipliers) -> float:
         """A bound of the box of `self.domain`, of which propagation leaves what is of use; inf where nothing is."""
