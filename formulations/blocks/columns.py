@@ -84,8 +84,8 @@ class MoveColumns:
     @property
     def signature(self) -> tuple[Any, ...]:
         """What two problems must share for the same matrix to serve both."""
-        bound = np.where(self.role == "moved", self.unit, 0.0)
-        return (self.feature.tobytes(), "".join(r[0] for r in self.role), self.value.tobytes(), bound.tobytes())
+        role = "".join(r[0] for r in self.role)
+        return (self.feature.tobytes(), role, self.value.tobytes(), self.unit.tobytes())
 
 
 def columns_of(problem: Problem) -> MoveColumns:

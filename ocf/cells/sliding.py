@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -46,7 +47,7 @@ from ocf.features.feature import has_grid
 from ocf.features.own_cost import amount_of
 from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
-from ocf.support.limits import check
+from ocf.support.limits import check, seconds_left
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -58,8 +59,12 @@ SAME_TANGENT = 1e-10
 #: Where squares are followed from the start, in parts of their largest value.
 FIRST_TANGENTS = (0.0625, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0)
 
-#: Nodes of a branch and bound over whole numbers that no limit keeps from being looked at: milliseconds.
-AT_ONCE = 200
+#: Nodes of a branch and bound over whole numbers that no limit keeps from being looked at, and the seconds that it may
+#: take beyond them where an answer hangs on the point: a node of six features takes 3 ms, one of sixteen 15.
+AT_FIRST, GRACE = 10, 0.3
+
+#: Most nodes where other points will be tried.
+HASTY = 200
 
 #: Most features whose neighbouring numbers are tried out when rounding a point breaks a row.
 ROUNDED = 5
@@ -322,12 +327,12 @@ class _Slide:
                     heappush(waiting, (self.cost(u), next(made), u, low, high))
 
         relax([ZERO] * len(widths), widths)
-        visited = 0
+        visited, begin = 0, time.perf_counter()
         while waiting:
             visited += 1
-            if visited > AT_ONCE:
-                if self.hasty:
-                    return None
+            if self.hasty and (visited > HASTY or (visited > AT_FIRST and seconds_left() <= 0)):
+                return None
+            if visited > AT_FIRST and time.perf_counter() - begin > GRACE:
                 check()
             *_, u, low, high = heappop(waiting)
             k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and u[k].denominator > 1), None)

@@ -439,7 +439,7 @@ def _facts(explainer: Explainer, rows: pd.DataFrame) -> dict[str, Any]:
     """Sizes, and a checksum of the ensemble and the rows: runs are compared only where it is the same."""
     import pandas as pd
 
-    ensemble = explainer.ensemble
+    ensemble = explainer.prepared.ensemble
     digest = hashlib.sha256(repr(ensemble.to_dict()).encode())
     digest.update(pd.util.hash_pandas_object(rows).to_numpy().tobytes())
     return {

@@ -324,6 +324,7 @@ def _streed(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Te
         "cost-complex-accuracy",
         max_depth=int(tree.max_depth),
         cost_complexity=penalty,
+        use_lower_bound=False,  # with it STreeD has called trees optimal that are not, in pystreed 1.4
         time_limit=1e9 if tree.time_limit is None else tree.time_limit,
     ).fit(bits.astype(np.int64), labels)
     if not model.fit_result.is_optimal():

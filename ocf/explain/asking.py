@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -24,7 +24,6 @@ from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.faulty_rows import faulty_rows
 from ocf.explain.question import Question
 from ocf.explain.same_rows import same_rows, told_to
-from ocf.explain.saved import load, save
 from ocf.features.asked_rows import NO_ROWS, frames_of, one_row_of, rows_of
 from ocf.features.frames import PANDAS, FrameKind
 from ocf.features.one_row import RowOf
@@ -35,7 +34,6 @@ from ocf.models.user_model import UserModel
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
-from ocf.readers.nesting import name_of
 from ocf.solve.engine import Engine, Finding, P, answer, engine_for, make_ready
 from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
@@ -151,34 +149,6 @@ class Asking(ABC, Generic[P]):
         """
         return one_row_of(self.space, row, self._frames)
 
-    def __str__(self) -> str:
-        return str(self.space)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of a {name_of(self.model.native)}: {len(self.space)} features>"
-
-    def save(self, path: str | Path) -> None:
-        """Write the explainer with all that is prepared, so that another process need not read and check the model.
-
-        Parameters
-        ----------
-        path : str or Path
-            Replaced if it is there.
-        """
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path, *, trust_pickle: bool = False) -> Self:
-        """The explainer that `save` wrote, with the same versions of ocf and of the libraries.
-
-        Parameters
-        ----------
-        path : str or Path
-        trust_pickle : bool
-            The file holds a pickle, which runs whatever code it contains: only for files of known origin.
-        """
-        return load(cls, path, trust_pickle=trust_pickle)
-
     @abstractmethod
     def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
         """Rows, the same coded, and what is asked of them, in their dtypes.
@@ -210,11 +180,11 @@ class Asking(ABC, Generic[P]):
         """
 
     def ask(self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question) -> Explanations:
-        """As `explain`, with all settings as one `Question`: what a problem file says of them is not looked at.
+        """Explanations of rows, those with a fault of their own among them.
 
         Parameters
         ----------
-        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        X : table, Series, dict, list of dicts, or array (n, n_columns) or (n_columns,)
         question : Question
 
         Raises

@@ -15,6 +15,7 @@ from ocf.explain.answer_box import AnswerBox, box_of
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.data_tables import space_of_table, warn_of_few
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.model_explainer import ModelExplainer
 from ocf.explain.question import TIME_LIMIT, Question
 from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.said import settings_said, with_file_defaults
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
 
 
-class Explainer(TreeAsking):
+class Explainer(ModelExplainer[TreeAsking]):
     """Finds optimal counterfactuals of one model.
 
     Parameters
@@ -157,9 +158,15 @@ class Explainer(TreeAsking):
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         with within(memory=memory_of(memory_limit)):
             prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
-        super().__init__(prepared, frames, Missing.parse(missing))
+        self.missing = Missing.parse(missing)
+        super().__init__(TreeAsking(prepared, frames, self.missing, self.constraints))
         if asked:
             write_down(space, self.classes, ASKED)
+
+    @property
+    def prepared(self) -> PreparedModel:
+        """What is prepared once for the model: its trees, its data, and their cells."""
+        return self.asking.prepared
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -203,8 +210,9 @@ class Explainer(TreeAsking):
             constraints=constraints,
             missing=missing,
         )
-        frame, coded, task = self.read(self.one_row_of(row), question)
-        return self.pose(self.asked_rows(frame, coded, task)[0], task)
+        asking = self.asking
+        frame, coded, task = asking.read(asking.one_row_of(row), question)
+        return asking.pose(asking.asked_rows(frame, coded, task)[0], task)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
@@ -225,7 +233,7 @@ class Explainer(TreeAsking):
         solver : str
             As in `ocf.solve.leaf_query.Query`.
         """
-        return self.leaves.query(problem, options or SolverOptions(), solver)
+        return self.asking.leaves.query(problem, options or SolverOptions(), solver)
 
     # -- explanations --------------------------------------------------------------------------------------
 
@@ -402,7 +410,7 @@ class Explainer(TreeAsking):
             a message; the others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         asked = {name: value for name, value in locals().items() if name not in ("self", "X")}
-        return self.ask(X, Question(**asked))
+        return self.asking.ask(X, Question(**asked))
 
     def largest_box(
         self, explanation: Explanation, *, time_limit: float | None = None, memory_limit: float | str | None = None
@@ -506,6 +514,6 @@ class Explainer(TreeAsking):
             time_limit=time_limit,
             memory_limit=memory_of(memory_limit),
             relaxations=self.prepared.matrices("interval", alternatives).all,
-            frames=self.frames_of(row),
-            row=self.one_row_of(row),
+            frames=self.asking.frames_of(row),
+            row=self.asking.one_row_of(row),
         )

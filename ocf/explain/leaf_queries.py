@@ -189,17 +189,18 @@ def _ask_leaves(
     solve: Callable[[Query, Judge, Task], Iterable[tuple[Outcome, Task]]],
 ) -> Explanations:
     """Explanations of what is found in the leaves of a single tree, or of the fault of the row."""
-    frame, coded, task = explainer.read(explainer.one_row_of(row), question)
-    explainer.check(coded, task)
-    engine = explainer.leaves
+    asking = explainer.asking
+    frame, coded, task = asking.read(asking.one_row_of(row), question)
+    asking.check(coded, task)
+    engine = asking.leaves
     if refusal := engine.accepts(task):
         raise ProblemError(refusal)
-    (place,) = explainer.asked_rows(frame, coded, task)
+    (place,) = asking.asked_rows(frame, coded, task)
 
     def explained() -> list[Explanation]:
-        problem = explainer.pose(place, task)
+        problem = asking.pose(place, task)
         query = engine.query(problem, task.options, task.solver)
-        judge = explainer.prepared.judge(place, problem)
+        judge = asking.prepared.judge(place, problem)
 
         def finding(outcome: Outcome, own: Task) -> Finding[Problem]:
             found = engine.finding(query, problem, outcome, own)
@@ -208,9 +209,9 @@ def _ask_leaves(
             completed = engine.completed(found, Request(problem, own, judge))
             return replace(found, outcome=advised(completed, own.options))
 
-        return [explainer.explained(place, finding(*at)) for at in solve(query, judge, task)]
+        return [asking.explained(place, finding(*at)) for at in solve(query, judge, task)]
 
-    return Explanations(explainer.unless_it_fails(place, task, explained)).in_frames(explainer.frames_of(row))
+    return Explanations(asking.unless_it_fails(place, task, explained)).in_frames(asking.frames_of(row))
 
 
 @with_file_defaults
@@ -241,10 +242,10 @@ def improve(
     permitted_range : mapping, optional
         As in `Explainer.explain`; of these features in the place of the way to the ideal.
     """
-    frame = explainer.one_row_of(row)
-    space = explainer.space
+    asking, space = explainer.asking, explainer.space
+    frame = asking.one_row_of(row)
     own = space.from_frame(frame)
-    current = explainer.prepared.current(own)[0]
+    current = asking.prepared.current(own)[0]
     wished = space.to_frame(own)
     wished.index = frame.index
     permitted: dict[str, tuple[Any, ...]] = {}
@@ -261,10 +262,10 @@ def improve(
             permitted[name] = (min(float(value), float(present)), max(float(value), float(present)))
     answer = explainer.classes[int(current)] if explainer.classes else current
     settings = {"features_to_vary": list(ideal), **settings}
-    wished = explainer.frames_of(own).labelled(wished)
+    wished = asking.frames_of(own).labelled(wished)
     within = {**permitted, **(permitted_range or {})}
     found = explainer.explain(wished, answer, norm, permitted_range=within, progress=False, **settings)
-    return found.in_frames(explainer.frames_of(row))
+    return found.in_frames(asking.frames_of(row))
 
 
 @with_file_defaults
@@ -303,7 +304,8 @@ def nearest_instances(
         cheaper; where no instance is admissible the status is ``"unknown"``.
     """
     check_names(settings, OF_INSTANCES)
-    table = explainer.space.from_frame(explainer.rows_of(instances))
+    asking = explainer.asking
+    table = explainer.space.from_frame(asking.rows_of(instances))
     true = None if labels is None else np.asarray(labels).tolist()
     if true is not None and len(true) != len(table):
         raise DataError(f"labels: {len(true)} of {len(table)} instances")
@@ -312,7 +314,7 @@ def nearest_instances(
     way = Way("instances", "search")
     method = {"formulation": way.formulation, "solver": way.solver, "solver_version": "", "options": {}}
     wish = Plausibility.parse(plausibility)
-    frame = explainer.rows_of(X)
+    frame = asking.rows_of(X)
     out = []
     for k in range(len(frame)):
         begin = time.perf_counter()
@@ -327,8 +329,8 @@ def nearest_instances(
         current = explainer.prepared.current(problem.origin[None], problem.space)[0]
         place = AskedRow(frame.index[k], row, problem.origin, current)
         found = Finding(problem, outcome, way, method, {})
-        out.append(explainer.explained(place, found, detector=detector, seconds=time.perf_counter() - begin))
-    return Explanations(out).in_frames(explainer.frames_of(X))
+        out.append(asking.explained(place, found, detector=detector, seconds=time.perf_counter() - begin))
+    return Explanations(out).in_frames(asking.frames_of(X))
 
 
 def _nearest(

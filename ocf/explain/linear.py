@@ -12,63 +12,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ocf.arrays import FloatArray
-from ocf.errors import DataError, ProblemError
-from ocf.explain.asking import Asking
+from ocf.errors import DataError
 from ocf.explain.data_tables import space_of_table, table_of_model, warn_of_few
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
+from ocf.explain.linear_asking import LinearAsking
+from ocf.explain.model_explainer import ModelExplainer
 from ocf.explain.question import Question
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
-from ocf.features.row_dtypes import in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.additive import as_linear_model, is_linear
 from ocf.models.giving import matching_columns
 from ocf.problem.costs import Cost
-from ocf.problem.linear_problem import LinearProblem
-from ocf.problem.targets import wanted_class
-from ocf.solve.linear_engine import LinearEngine
-from ocf.solve.method import AUTO
 from ocf.solve.prepared_linear import PreparedLinear
-from ocf.solve.task import AskedRow, Task
-from ocf.support.messages import listed
-
-#: Name of the one formulation.
-LINEAR = "linear"
-
-#: Settings of a question that a linear model has a use for, or honours as it is: it reduces nothing and breaks no ties.
-HEEDED = (
-    "target",
-    "norm",
-    "weights",
-    "features_to_vary",
-    "permitted_range",
-    "round_to",
-    "margin",
-    "formulation",
-    "solver",
-    "time_limit",
-    "memory_limit",
-    "mip_gap",
-    "threads",
-    "seed",
-    "log",
-    "options",
-    "reduce",
-    "cross_check",
-    "break_ties",
-    "n_jobs",
-    "progress",
-    "checkpoint",
-)
 
 
-class LinearExplainer(Asking[LinearProblem]):
+class LinearExplainer(ModelExplainer[LinearAsking]):
     """Finds optimal counterfactuals of a linear model; the counterpart of `ocf.Explainer`.
 
     Parameters
@@ -103,8 +66,6 @@ class LinearExplainer(Asking[LinearProblem]):
     ('optimal', True)
     """
 
-    prepared: PreparedLinear
-
     def __init__(
         self,
         model: Any,
@@ -124,7 +85,7 @@ class LinearExplainer(Asking[LinearProblem]):
         table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
         space = space_of_table(read, table, features, groups=groups)
         warn_of_few(space)
-        super().__init__(PreparedLinear(read, space, table, check=check), (LinearEngine(),), frames)
+        super().__init__(LinearAsking(PreparedLinear(read, space, table, check=check), frames))
 
     def explain(
         self,
@@ -153,64 +114,7 @@ class LinearExplainer(Asking[LinearProblem]):
         ProblemError
             A setting asks for what only trees have, among others.
         """
-        return self.ask(X, Question(target, norm, margin=margin, **settings))
-
-    def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
-        """Rows, the same coded, and what is asked of them, in their dtypes.
-
-        Parameters
-        ----------
-        frame : DataFrame (n, n_columns)
-        question : Question
-        """
-        if beyond := question.beyond(HEEDED):
-            raise ProblemError(f"linear models take no {listed(beyond)}: leave that out, it is for trees")
-        if question.formulation not in (AUTO, LINEAR):
-            raise ProblemError(f"linear models have the formulation {LINEAR!r}, not {question.formulation!r}")
-        if isinstance(question.margin, Mapping):
-            raise ProblemError("the margin of a linear model is one number: by how much its decision value must win")
-        coded = self.space.from_frame(frame)
-        if np.isnan(coded).any():
-            raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
-        cost = Cost.parse(question.norm)
-        if cost.beyond_norms:
-            raise ProblemError(
-                "linear models take a mix of the norms l0, l1 and l2, not a quadratic cost or a distance"
-            )
-        space, coded = in_dtypes_of(question.space_of(self.space, known=self.prepared.rows), frame, coded)
-        task = Task(
-            target=question.target,
-            cost=cost,
-            space=space,
-            formulation=LINEAR,
-            solver=question.solver,
-            split_margin=question.margin,
-            options=question.solver_options,
-            reduce=False,
-            cross_check=question.cross_check,
-        )
-        return frame, coded, task
-
-    def check(self, coded: FloatArray, task: Task) -> None:
-        """Refuse a target that means nothing, whatever the row.
-
-        Parameters
-        ----------
-        coded : (n, n_features) float64
-        task : Task
-        """
-        wanted_class(task.target, self.classes, 0)
-
-    def pose(self, row: AskedRow, task: Task) -> LinearProblem:
-        """The problem of a row.
-
-        Parameters
-        ----------
-        row : AskedRow
-        task : Task
-        """
-        target = wanted_class(task.target, self.classes, int(row.current))
-        return self.prepared.problem(row.coded, target, task.cost, task.space)
+        return self.asking.ask(X, Question(target, norm, margin=margin, **settings))
 
 
 def explainer_for(

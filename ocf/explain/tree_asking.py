@@ -50,6 +50,8 @@ class TreeAsking(Asking[Problem]):
         Of the data.
     missing : Missing or None
         What may happen to missing values, where a question does not say so.
+    constraints : tuple of Constraint
+        Those of every row, where a question has none of its own.
 
     Attributes
     ----------
@@ -59,16 +61,19 @@ class TreeAsking(Asking[Problem]):
 
     prepared: PreparedModel
 
-    #: Those of every row, where a question has none of its own.
-    constraints: tuple[Constraint, ...] = ()
-
-    def __init__(self, prepared: PreparedModel, frames: FrameKind, missing: Missing | None) -> None:
+    def __init__(
+        self,
+        prepared: PreparedModel,
+        frames: FrameKind,
+        missing: Missing | None,
+        constraints: tuple[Constraint, ...] = (),
+    ) -> None:
         if missing is not None:
             missing.changes(prepared.space)  # refuses features that there are not
-        self.missing = missing
+        self._missing, self._constraints = missing, constraints
         self._held_against_data: set[str] = set()
-        self.ensemble = prepared.ensemble
-        self._split = split_numbers(self.ensemble, prepared.encoding_of(prepared.space))
+        self._ensemble = prepared.ensemble
+        self._split = split_numbers(self._ensemble, prepared.encoding_of(prepared.space))
         self.leaves = LeafEngine(prepared)
         super().__init__(prepared, (CellEngine(prepared), self.leaves), frames)
 
@@ -105,7 +110,7 @@ class TreeAsking(Asking[Problem]):
         """
         known = self.prepared.data.complete
         warn_of_broken(task.constraints, self.space, coded, known, self._held_against_data)
-        parse_target(self.ensemble, task.target, 0, task.probability)
+        parse_target(self._ensemble, task.target, 0, task.probability)
 
     def _refuse_told_apart(
         self, given: pd.DataFrame, frame: pd.DataFrame, others: Mapping[str, Mapping[str, str]]
@@ -141,7 +146,7 @@ class TreeAsking(Asking[Problem]):
         priced = checked_class_costs(self.classes, q.class_costs) if q.class_costs is not None else {}
         wish = Plausibility.parse(q.plausibility)
         known, used = self.prepared.data.all, self.prepared.data.used()
-        space = q.space_of(self.space, self.missing, known)
+        space = q.space_of(self.space, self._missing, known)
         if used and names_mahalanobis(q.norm):
             used["covariance"] = len(rows_with_numbers(space, known))
         return Task(
@@ -158,7 +163,7 @@ class TreeAsking(Asking[Problem]):
             cross_check=q.cross_check,
             n_optimal=q.n_optimal,
             plausibility=wish,
-            constraints=q.constraints_of(self.space, self.constraints),
+            constraints=q.constraints_of(self.space, self._constraints),
             several=q.several,
             diagnose=q.diagnose,
             box=q.box,
@@ -192,7 +197,7 @@ class TreeAsking(Asking[Problem]):
         coded : (n, n_features) float64
         task : Task
         """
-        decision = self.ensemble.decision
+        decision = self._ensemble.decision
         if not decision.classes and (decision.slack > 0 or not answers_row_by_row(self.model)):
             # values may follow the number of rows, by a last bit
             ask, rows = super().current, range(len(table))
@@ -252,7 +257,7 @@ class TreeAsking(Asking[Problem]):
         task : Task
         """
         current = int(row.current) if self.classes else None
-        target = parse_target(self.ensemble, task.target, current, task.probability)
+        target = parse_target(self._ensemble, task.target, current, task.probability)
         if row.imputed is not None:
             wish = task.plausibility
             return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints, wish)

@@ -86,7 +86,7 @@ def as_linear_model(model: Any, frames: FrameKind = PANDAS) -> UserModel:
 
     preprocessing = preprocessing_of(columns, given, steps[:-1] if steps else ())
     shown = probabilities if hasattr(model, "predict_proba") else None
-    return UserModel(model, cast(Any, linear), columns, encode, decide, preprocessing, shown)
+    return UserModel(model, cast(Any, linear), columns, encode, decide, preprocessing, shown, frames)
 
 
 # -- scores as sums over features --------------------------------------------------------------------------------

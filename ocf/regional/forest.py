@@ -33,8 +33,9 @@ Choices where the paper is silent
 * *Splits that cut the region.* Appendix A averages "all the leaves compatible with the condition"; section 3 keeps the
   rows that fall in every leaf that the condition reaches. Here the rows go with the region at every split that it
   meets and does not straddle, in both forests, so that ``CRP_S`` of the whole line is ``CDP_S``.
-* *Admissible changes.* Where a feature may only rise, or only take some values, a change is drawn from those: S is
-  free within `ProbabilityQuery.free` and not on the whole line.
+* *Admissible changes.* Where a feature may only rise, or only take some values, a change is drawn from the cells that
+  hold some of these: S is free within `ProbabilityQuery.free` and not on the whole line. The cell of the row's own
+  value counts as a whole, with values on the side that a change cannot reach.
 """
 
 from __future__ import annotations

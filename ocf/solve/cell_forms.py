@@ -17,9 +17,10 @@ from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.engine import Finding, Request
 from ocf.solve.fewest import stands_alone
 from ocf.solve.halved import HalvedSolver, can_be_halved, gets_boxes
+from ocf.solve.matrices import KeptMatrices, Matrices
 from ocf.solve.method import AUTO, choose, other_solvers
 from ocf.solve.outcome import Outcome, after_ties
-from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
+from ocf.solve.prepared import PreparedModel
 from ocf.solve.ties import same_cost, tied_points
 from ocf.solvers import CellSolver, Solver
 from ocf.solvers.result import SolverOptions, Status

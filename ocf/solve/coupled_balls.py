@@ -19,6 +19,7 @@ from ocf.cells.incumbent import Incumbent
 from ocf.cells.reduction import reduce
 from ocf.solve.balls import Balls, Search
 from ocf.solvers.result import SolverOptions
+from ocf.support.limits import seconds_left
 
 #: Live leaves of the first ball, at most.
 FIRST_LEAVES = 300
@@ -65,7 +66,9 @@ class CoupledBalls(Balls):
                 if choice is not None and not cells.is_excluded(_leaves(cells, choice)):
                     found.append((float(problem.costs(cells.point(choice)[None])[0]), k, choice))
         # the cheapest point of the cells is found in exact arithmetic, which takes its time
-        for _, k, choice in sorted(found, key=lambda start: start[:2]):
+        for n, (_, k, choice) in enumerate(sorted(found, key=lambda start: start[:2])):
+            if n and seconds_left() <= 0:
+                break
             placed = self._alternatives[k].place(choice, hasty=True)
             if placed is not None and self.ask(self._judge, placed.point):
                 self.adopt(Incumbent(choice, placed.point, placed.cost))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ocf.arrays import FloatArray
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
 from ocf.errors import DataError, ModelError
 from ocf.features.lattice import rounded
@@ -21,16 +22,26 @@ from ocf.models.gaps import Gaps
 from ocf.models.known_rows import KnownRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.stepped_lines import with_steps
+from ocf.models.target_rows import MOST_TARGETS
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded
 from ocf.models.user_model import UserModel
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.problem.problem import Problem
-from ocf.trees.ensemble import Ensemble, splits_alike
+from ocf.problem.targets import Target
+from ocf.solve.matrices import KeptMatrices
+from ocf.support.kept import Kept
+from ocf.trees.ensemble import Ensemble, splits_alike, values_alike
 from ocf.trees.joining import split_trees
+
+if TYPE_CHECKING:
+    from ocf.solve.tree_search import TreeSearch
+
+#: Of how many kinds of rows (what they miss, their dtypes, the isolation forest) the cells are kept.
+MOST_KINDS = 256
 
 
 class Key(NamedTuple):
-    """Under which a cut is kept, and what depends on it.
+    """Under which a cut is kept.
 
     Attributes
     ----------
@@ -48,7 +59,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Trees over features, cut into cells.
+    """Trees over features, cut into cells, with what rows share of them.
 
     Attributes
     ----------
@@ -70,6 +81,32 @@ class Cut:
     model: Ensemble
     depth: IsolationDepth | None = None
 
+    @cached_property
+    def pruner(self) -> Pruner:
+        """Leaves out the leaves far from a row."""
+        return Pruner(self.part)
+
+    @cached_property
+    def search(self) -> TreeSearch:
+        """What all queries of the leaves share."""
+        from ocf.solve.tree_search import TreeSearch  # with its formulation, which other searches do without
+
+        return TreeSearch(self.part)
+
+    @cached_property
+    def matrices(self) -> Kept[tuple[str, Target], KeptMatrices]:
+        """Compiled formulations, by name and target."""
+        return Kept(MOST_TARGETS)
+
+    @cached_property
+    def known(self) -> Kept[Target, IntArray]:
+        """Cells of the data's rows that have a target."""
+        return Kept(MOST_TARGETS)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for worker processes, where the searches of trees begin anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("pruner", "search")}
+
     def is_of(self, problem: Problem) -> bool:
         """Whether the cells are those of a problem, which may come from a file, another process or another model."""
         if problem.ensemble is self.model and problem.plausibility is self.depth:
@@ -87,6 +124,12 @@ class Cut:
             for space in (self.space, problem.space)
         )
         return own == asked
+
+    def gives_values_of(self, problem: Problem) -> bool:
+        """Whether the leaves are worth what those of a problem of these cells are."""
+        forests = [] if self.depth is None or problem.plausibility is None else [(self.depth, problem.plausibility)]
+        pairs = [(self.model, problem.ensemble), *((own.forest, asked.forest) for own, asked in forests)]
+        return all(own is asked or values_alike(own, asked) for own, asked in pairs)
 
 
 class Cuts:
@@ -108,7 +151,7 @@ class Cuts:
         self.model = model
         self._space, self._data, self._checked = space, data, checked
         self._encodings: dict[tuple[str, ...], Encoding] = {}
-        self._made: dict[Key, Cut] = {}
+        self._made: Kept[Key, Cut] = Kept(MOST_KINDS)
 
     @cached_property
     def ensemble(self) -> Ensemble:
@@ -138,10 +181,7 @@ class Cuts:
         """
         space = space or self._space
         key = self._key(gaps, detector, space)
-        if key not in self._made:
-            # of two threads that make it at once the first one's is that of all
-            self._made.setdefault(key, self._make(gaps, detector, space if key.dtypes else self._space))
-        return self._made[key]
+        return self._made.get(key, lambda: self._make(gaps, detector, space if key.dtypes else self._space))
 
     def _make(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Cut:
         encoding = self.encoding_of(space)
@@ -162,34 +202,33 @@ class Cuts:
         own, forest = split_trees(part.ensemble, self.ensemble)
         return Cut(lifted, part, opened, own, detector.requirement(forest))
 
-    def of_problem(self, problem: Problem) -> tuple[Key, Cut]:
-        """The cells that a problem's trees were taken from, and their key; else those of the model by itself.
+    def of_problem(self, problem: Problem) -> Cut:
+        """The cells that a problem's trees were taken from; else those of the model by itself.
 
         A problem with trees of its own (completions, margins, another explainer's) has the latter, which are not its
         own: see `shared`.
         """
         if (depth := problem.plausibility) is not None:
-            for key, cut in list(self._made.items()):
+            for cut in self._made.values():
                 if cut.depth is depth:
-                    return key, cut
-        gaps = Gaps.of_problem(problem)
-        return self._key(gaps, None, problem.space), self.cut(gaps, None, problem.space)
+                    return cut
+        return self.cut(Gaps.of_problem(problem), None, problem.space)
 
-    def shared(self, problem: Problem) -> tuple[Key, Cut] | None:
-        """The cells of a problem that other rows have too, and their key; None where they are the row's own.
+    def shared(self, problem: Problem) -> Cut | None:
+        """The cells of a problem that other rows have too; None where they are the row's own.
 
         So are those of a problem that was read from a file, or is of another explainer.
         """
         if problem.cuts_cells:
             return None
-        key, cut = self.of_problem(problem)
-        return (key, cut) if cut.is_of(problem) else None
+        cut = self.of_problem(problem)
+        return cut if cut.is_of(problem) else None
 
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
-        cuts = [self.of_problem(problem)[1]]
+        cuts = [self.of_problem(problem)]
         if problem.completions is not None and problem.plausibility is not None:
-            cuts += [cut for cut in list(self._made.values()) if cut.depth is not None]
+            cuts += [cut for cut in self._made.values() if cut.depth is not None]
         return next(filter(None, (why_unproven(cut.lifted) for cut in cuts)), "")
 
     def encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition
-from ocf.errors import ProblemError, TimeLimitError
+from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
 from ocf.models.detector import Detector, make_detector
 from ocf.models.encoding import Encoding
@@ -36,15 +34,14 @@ from ocf.problem.missing import refuse_relations
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.readers.conformance import check_conformance
-from ocf.solve.compile import compile_formulation
-from ocf.solve.cuts import Cut, Cuts, Key
+from ocf.solve.cuts import Cut, Cuts
 from ocf.solve.judging import judge_of
+from ocf.solve.matrices import KeptMatrices, Matrices
 from ocf.solve.passed_rows import PassedRows
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
-from ocf.solvers.cell_form import Compiled
 from ocf.support.kept import Kept
-from ocf.support.limits import reserve, seconds_left
+from ocf.support.limits import reserve
 from ocf.trees.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -115,12 +112,7 @@ class PreparedModel:
         if table is not None:
             refuse_indistinct(table, self.ensemble, self.encoding_of(space))
         self.passed = PassedRows(self._check_ways if check else None)
-        self._detectors: dict[tuple[Any, ...], Detector] = {}
-        self._searches: dict[int, TreeSearch] = {}
-        self._pruners: dict[int, Pruner] = {}
-        # by target, and then by kind of row
-        self._compiled: Kept[Target, dict[tuple[str, Key], KeptMatrices]] = Kept(MOST_TARGETS)
-        self._candidates: Kept[Target, dict[Key, IntArray]] = Kept(MOST_TARGETS)
+        self._detectors: Kept[tuple[Any, ...], Detector] = Kept(MOST_TARGETS)
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
         if check and len(self.data.coded):
@@ -181,8 +173,8 @@ class PreparedModel:
         check_three_ways(self.ensemble, cut.lifted, columns, cut.part, space, coded)
 
     def tree_partition(self, problem: Problem) -> Partition:
-        """The partition by the splits of the trees alone."""
-        return self._cuts.of_problem(problem)[1].part
+        """The partition by the splits of the trees, those of isolation trees among them, and not by constraints."""
+        return self._cuts.of_problem(problem).part
 
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
@@ -202,15 +194,13 @@ class PreparedModel:
         if wish is None:
             return None
         key = (wish.key, target)
-        if key not in self._detectors:
-            rows = self._rows.said(wish.by, target, self.model)
-            self._detectors.setdefault(key, make_detector(wish, self.model, rows, key))
-        return self._detectors[key]
+        made = partial(self._rows.said, wish.by, target, self.model)
+        return self._detectors.get(key, lambda: make_detector(wish, self.model, made(), key))
 
     @property
     def detectors(self) -> tuple[Detector, ...]:
         """The isolation forests that were asked for so far."""
-        return tuple(self._detectors.values())
+        return self._detectors.values()
 
     def problem(
         self,
@@ -271,15 +261,12 @@ class PreparedModel:
         """
         if not (small or self.ensemble.n_leaves > MANY_LEAVES) or not problem.costs_by_cell:
             return None
-        part = self.tree_partition(problem)
-        if id(part) not in self._pruners:
-            self._pruners[id(part)] = Pruner(part)
-        return self._pruners[id(part)]
+        return self._cuts.of_problem(problem).pruner
 
     def _shared_partition(self, problem: Problem) -> Partition | None:
         """The partition of all rows that miss the same values; None where a row's cells are its own."""
         shared = self._cuts.shared(problem)
-        return None if shared is None else shared[1].part
+        return None if shared is None else shared.part
 
     # -- what the user's model says ------------------------------------------------------------------------
 
@@ -310,7 +297,7 @@ class PreparedModel:
     def _check_refused(self, problem: Problem, table: pd.DataFrame, point: FloatArray) -> None:
         """Refuse to go on where the user's model refuses a point for another reason than rounding."""
         if self._check and not self.unproven(problem):
-            cut = self._cuts.of_problem(problem)[1]
+            cut = self._cuts.of_problem(problem)
             way = (self.ensemble, cut.lifted, encoded(self.model.encode, table), cut.part)
             check_refused(*way, problem.space, point[None], np.asarray(self.model.decide(table)))
 
@@ -336,10 +323,8 @@ class PreparedModel:
         shared = self._cuts.shared(problem)
         if shared is None or np.isnan(self.known_rows_of(problem.target)).any():
             return np.unique(part.locate(self.known_points(problem)), axis=0)
-        kept = self._candidates.get(problem.target, dict)
-        if shared[0] not in kept:
-            kept[shared[0]] = np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
-        return kept[shared[0]]
+        rows = self.known_rows_of(problem.target)
+        return shared.known.get(problem.target, lambda: np.unique(part.locate(rows), axis=0))
 
     # -- what solves ---------------------------------------------------------------------------------------
 
@@ -362,10 +347,9 @@ class PreparedModel:
         problem = alternatives[0].problem
         # cells that are the row's own serve no other row
         shared = self._cuts.shared(problem)
-        if shared is None:
+        if shared is None or not shared.gives_values_of(problem):
             return Matrices(formulation, alternatives, KeptMatrices())
-        kinds = self._compiled.get(problem.target, dict)
-        return Matrices(formulation, alternatives, kinds.setdefault((formulation, shared[0]), KeptMatrices()))
+        return Matrices(formulation, alternatives, shared.matrices.get((formulation, problem.target), KeptMatrices))
 
     def tree_search(self, problem: Problem) -> TreeSearch:
         """What all queries of the leaves of one partition share.
@@ -375,19 +359,13 @@ class PreparedModel:
         ProblemError
             The problem is of another explainer, or from a file.
         """
-        from ocf.solve.tree_search import TreeSearch
-
         if not problem.cuts_cells and self._cuts.shared(problem) is None:
             raise ProblemError("the problem is of another explainer, or from a file: ask this one for it by problem(…)")
-        part = self.tree_partition(problem)
-        if id(part) not in self._searches:
-            self._searches[id(part)] = TreeSearch(part)
-        return self._searches[id(part)]
+        return self._cuts.of_problem(problem).search
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}}
-        return {**self.__dict__, **fresh}
+        return {**self.__dict__, "_solvers": {}, "_detectors": Kept(MOST_TARGETS)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -404,67 +382,3 @@ def leaves_looked_at(ensemble: Ensemble) -> int | None:
 def _reserve_for(nodes: int) -> None:
     """Refuse a model that does not fit into memory."""
     reserve(NODE * nodes, f"checking the model's {nodes} nodes and cutting them into cells")
-
-
-@dataclass(frozen=True)
-class KeptMatrices:
-    """Compiled formulations of a target's alternatives, that rows share.
-
-    Attributes
-    ----------
-    compiled : dict
-        By alternative.
-    late : dict
-        Seconds in which a matrix could not be made, where a time limit ended that.
-    """
-
-    compiled: dict[int, Compiled] = field(default_factory=dict)
-    late: dict[int, float] = field(default_factory=dict)
-
-
-class Matrices:
-    """The compiled formulation of each alternative of a target, made when it is asked for.
-
-    Parameters
-    ----------
-    formulation : str
-    alternatives : sequence of CellProblem
-    kept : KeptMatrices
-        Where those that were made stay for other rows.
-
-    Attributes
-    ----------
-    seconds : dict
-        Spent in ``build`` and ``compile``; 0 where an earlier row did it.
-    """
-
-    def __init__(self, formulation: str, alternatives: tuple[CellProblem, ...], kept: KeptMatrices) -> None:
-        self._formulation, self._alternatives, self._kept = formulation, alternatives, kept
-        self.seconds = {"build": 0.0, "compile": 0.0}
-
-    @property
-    def all(self) -> list[Callable[[], Compiled]]:
-        """Makers of the matrix of each alternative."""
-        return [partial(self.compiled, k) for k in range(len(self._alternatives))]
-
-    def compiled(self, k: int) -> Compiled:
-        """The matrix of the k-th alternative.
-
-        Raises
-        ------
-        TimeLimitError
-            There is too little time for it, as was seen before or turns out.
-        """
-        compiled, late = self._kept.compiled, self._kept.late
-        if k not in compiled:
-            begin = time.perf_counter()
-            if seconds_left() < late.get(k, 0.0):
-                raise TimeLimitError("the time limit leaves less than building the model takes")
-            try:
-                made = compiled[k] = compile_formulation(self._formulation, self._alternatives[k])
-            except TimeLimitError:
-                late[k] = time.perf_counter() - begin
-                raise
-            self.seconds["build"] += made.build_seconds
-            self.seconds["compile"] += made.compile_seconds
-        return compiled[k]

@@ -137,18 +137,20 @@ class PreparedLinear:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; what the user's model is wrapped in is made anew there."""
-        return {**self.__dict__, "model": self.model.native}
+        return {**self.__dict__, "model": (self.model.native, self.model.frames)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.model = as_linear_model(self.model)
+        self.model = as_linear_model(*state["model"]).over(self.space.columns)
 
 
 def _move(feature: Feature, origin: float) -> Move | None:
     if feature.discrete:
         return None
-    low, high = feature.limits(origin)
-    low, high = float(feature.at_least(low)), float(feature.at_most(high))
+    first, last = feature.limits(origin)
+    low, high = float(feature.at_least(first)), float(feature.at_most(last))
+    if first <= origin <= last:  # which may stay, though it be no value that others may take
+        low, high = min(low, origin), max(high, origin)
     if low <= high and (feature.action == "fixed" or low == high == origin):
         return None
     return Move((low - origin) / feature.scale, (high - origin) / feature.scale)

@@ -17,7 +17,11 @@ from ocf.formulations.oblique import build
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import Leaves
 from ocf.solvers.standard_form import StandardForm, compile_model
+from ocf.support.kept import Kept
 from ocf.trees.ensemble import SplitKind
+
+#: Of how many layouts of columns, and of how many quadratic costs, the matrices are kept.
+MOST_MATRICES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +52,8 @@ class TreeSearch:
         self.high = np.where(part.ordered, part.upper[cells + high], np.inf)
         self.split = part.ordered & (part.widths > 1)
         self.paths = self._paths()
-        self._matrices: dict[tuple[Any, ...], LeafMatrix] = {}
-        self._stiffness: dict[tuple[Any, ...], tuple[FloatArray, FloatArray]] = {}
+        self._matrices: Kept[tuple[Any, ...], LeafMatrix] = Kept(MOST_MATRICES)
+        self._stiffness: Kept[tuple[Any, ...], tuple[FloatArray, FloatArray]] = Kept(MOST_MATRICES)
 
     def _paths(self) -> list[dict[int, bool]]:
         """Oblique nodes above each leaf, and whether the path goes left."""
@@ -88,19 +92,7 @@ class TreeSearch:
             What each hyperplane weighs the numbers by.
         """
         key = (problem.cost.squares, problem.cost.forms, weights.tobytes())
-        if key not in self._stiffness:
-            z, used = np.zeros_like(weights), np.flatnonzero(np.diff(form.indptr))
-            try:
-                z[:, used] = splu(form[used][:, used].tocsc()).solve(weights[:, used].T / 2).T
-            except RuntimeError:  # singular
-                z[:] = np.nan
-            slope = (form @ z.T).T
-            size = (z * slope).sum(axis=1)
-            bare = np.delete(weights, used, axis=1).any(axis=1) | ~np.isfinite(size) | (size <= 0)
-            # the product itself rounds by as much as this again
-            miss = 2 * np.abs(weights - 2 * slope) + 1e-14 * (abs(form) @ np.abs(z).T).T
-            self._stiffness[key] = np.where(bare, np.inf, size), np.where(bare[:, None], 0.0, miss)
-        return self._stiffness[key]
+        return self._stiffness.get(key, lambda: _stiffness(form, weights))
 
     def matrix(self, problem: Problem, columns: MoveColumns) -> tuple[LeafMatrix, bool]:
         """Compiled matrix of a problem, and whether it is an earlier query's.
@@ -116,9 +108,22 @@ class TreeSearch:
         form = (problem.cost.squares, problem.cost.forms)
         key = (columns.signature, columns.square.tobytes(), form, columns.integer.tobytes())
         old = key in self._matrices
-        if not old:
-            self._matrices[key] = LeafMatrix.compile(problem)
-        return self._matrices[key], old
+        return self._matrices.get(key, lambda: LeafMatrix.compile(problem)), old
+
+
+def _stiffness(form: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """As `TreeSearch.stiffness`."""
+    z, used = np.zeros_like(weights), np.flatnonzero(np.diff(form.indptr))
+    try:
+        z[:, used] = splu(form[used][:, used].tocsc()).solve(weights[:, used].T / 2).T
+    except RuntimeError:  # singular
+        z[:] = np.nan
+    slope = (form @ z.T).T
+    size = (z * slope).sum(axis=1)
+    bare = np.delete(weights, used, axis=1).any(axis=1) | ~np.isfinite(size) | (size <= 0)
+    # the product itself rounds by as much as this again
+    miss = 2 * np.abs(weights - 2 * slope) + 1e-14 * (abs(form) @ np.abs(z).T).T
+    return np.where(bare, np.inf, size), np.where(bare[:, None], 0.0, miss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +159,7 @@ class LeafMatrix:
         )
         done = time.perf_counter()
         place = {v: r for r, v in enumerate(models.nodes)}
-        over_columns = form.A[planes].toarray() if planes else np.zeros((len(place), form.n_cols))
+        over_columns = form.A[planes].toarray() if planes else np.zeros((len(place), len(models.variables)))
         named = {r: f"relation[{r}]" for r in range(len(models.model.relation))}
         relations = {r: rest.index(rows[name]) for r, name in named.items() if name in rows}
         at, places = np.array([*relations], int), np.array([*relations.values()], int)

@@ -12,7 +12,8 @@ T = TypeVar("T")
 class Kept(Generic[K, T]):
     """Things by their keys; the one that was asked for longest ago goes when there are too many.
 
-    Threads may share it: two that ask for the same key at the same time may both make what it stands for.
+    Threads may share it: two that ask for the same key at the same time may both make what it stands for, of which one
+    is kept, and given to both.
 
     Parameters
     ----------
@@ -33,11 +34,21 @@ class Kept(Generic[K, T]):
         make : callable
             Makes it, where it is not there.
         """
-        found = self._made.pop(key, None) or (make(),)
+        found = self._made.pop(key, None)
+        if found is None:
+            made = (make(),)
+            found = self._made.pop(key, None) or made  # another thread's, which others may have by now
         self._made[key] = found
         for oldest in list(self._made)[: -self._most]:
             self._made.pop(oldest, None)
         return found[0]
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._made
+
+    def values(self) -> tuple[T, ...]:
+        """All that is kept, the latest that was asked for last."""
+        return tuple(value for (value,) in list(self._made.values()))
 
     def __len__(self) -> int:
         return len(self._made)

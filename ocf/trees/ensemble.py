@@ -565,6 +565,20 @@ def splits_alike(first: Ensemble, second: Ensemble) -> bool:
     )
 
 
+def values_alike(first: Ensemble, second: Ensemble) -> bool:
+    """Whether two ensembles of the same splits give every row the same answer, as far as that is told at once.
+
+    Parameters
+    ----------
+    first, second : Ensemble
+    """
+    one, other = first.decision, second.decision
+    if one is not other and (one.stands_on_others or other.stands_on_others or one != other):
+        return False
+    pairs = [(getattr(first, name), getattr(second, name)) for name in ("leaf_values", "tree_weights", "base_score")]
+    return first.precision == second.precision and all(a is b or np.array_equal(a, b) for a, b in pairs)
+
+
 @dataclass(frozen=True)
 class FinalTrees:
     """Trees on top of others, as a stack has them: their columns are functions of the others' scores.

@@ -230,6 +230,8 @@ class Worker:
         for seed in range(MOST_SEARCHES):
             if self.improve(seed) <= WORTHWHILE:
                 break
+        with search.turn:
+            search.record(search.bound())
         return self._propagate(bound, multipliers)
 
     def _propagate(self, bound: float, multipliers: Multipliers) -> float:

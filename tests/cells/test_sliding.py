@@ -22,6 +22,7 @@ from small_problems import random_ensemble
 
 from ocf import Explainer
 from ocf.arrays import FloatArray
+from ocf.cells import sliding
 from ocf.cells.forms import to_cells
 from ocf.errors import ProblemError
 from ocf.features.curve import Curve
@@ -526,3 +527,24 @@ def test_points_that_slide_are_found_however_short_the_time_is(settings: dict[st
     found = Explainer(forest, table).explain(row, True, time_limit=1e-9, **settings)[0]
     assert found.status == "feasible"
     assert found.verified
+
+
+def test_points_that_are_only_tried_take_no_time_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was placed by up to 200 nodes in exact arithmetic, of which one takes milliseconds."""
+    solved: list[int] = []
+    relaxed = sliding.minimise
+
+    def counted(*args: Any) -> Any:
+        solved.append(1)
+        return relaxed(*args)
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame((rng.normal(size=(400, 6)) @ rng.normal(size=(6, 6)) * 300).round().astype(int))
+    table.columns = [f"x{i}" for i in range(6)]
+    forest = RandomForestClassifier(10, max_depth=4, random_state=0).fit(table, table.sum(axis=1) > 0)
+    rule = Linear({f"x{i}": 2.0 * (i + 1) for i in range(6)}, "=", 101)
+    explainer = Explainer(forest, table)
+    monkeypatch.setattr(sliding, "minimise", counted)
+    found = explainer.explain(table.iloc[[0]], constraints=[rule], time_limit=1e-9)[0]
+    assert found.status in ("unknown", "feasible")
+    assert len(solved) < 200

@@ -24,6 +24,7 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf.cli.solve import exit_code
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.tree_asking import TreeAsking
 from ocf.problem.problem import Problem
 
 
@@ -266,14 +267,14 @@ def test_the_gravest_exit_code_wins() -> None:
 
 
 def test_one_failing_row_does_not_lose_the_others(ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
-    pose, calls = Explainer.pose, iter(range(9))
+    pose, calls = TreeAsking.pose, iter(range(9))
 
-    def sometimes(self: Explainer, *args: Any) -> Problem:
+    def sometimes(self: TreeAsking, *args: Any) -> Problem:
         if next(calls) == 1:
             raise ZeroDivisionError("oh")
         return pose(self, *args)
 
-    monkeypatch.setattr(Explainer, "pose", sometimes)
+    monkeypatch.setattr(TreeAsking, "pose", sometimes)
     answer = ask("--rows", "0:3")
     assert answer.code == 1
     assert "3 rows: 2 optimal, 1 error; 2 verified" in answer.err
@@ -283,9 +284,9 @@ def test_one_failing_row_does_not_lose_the_others(ask: Callable[..., Answer], mo
 INTERRUPTED = """
 import sys, time
 from ocf.cli import main
-from ocf.explain.explainer import Explainer
+from ocf.explain.tree_asking import TreeAsking
 
-pose, count = Explainer.pose, 0
+pose, count = TreeAsking.pose, 0
 
 def slow(self, row, task):
     global count
@@ -298,7 +299,7 @@ def slow(self, row, task):
             raise SystemError("returned a result with an exception set") from error
     return pose(self, row, task)
 
-Explainer.pose = slow
+TreeAsking.pose = slow
 main()
 """
 

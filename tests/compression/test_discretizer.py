@@ -20,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import ocf.compression.discretizer
 from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree
 from ocf.errors import DataError, MemoryLimitError, ModelError, ProblemError
+from ocf.explain.tree_asking import TreeAsking
 from ocf.problem.constraints import MaxChanges
 
 from .small import small
@@ -107,7 +108,7 @@ def test_thresholds_are_the_models_own_splits_and_part_each_couple(cancer, fitte
     explainer = Explainer(fitted.estimator_, data=X)
     splits = {
         (explainer.space.names[f], t)
-        for f, t in zip(explainer.ensemble.feature, explainer.ensemble.threshold, strict=True)
+        for f, t in zip(explainer.prepared.ensemble.feature, explainer.prepared.ensemble.threshold, strict=True)
     }
     assert set(fitted.thresholds_[["feature", "threshold"]].itertuples(index=False, name=None)) <= splits
     rows = X.iloc[fitted.rows_[:20]]
@@ -222,7 +223,7 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
     X, y = cancer
     monkeypatch.setattr(ocf.compression.discretizer, "CHUNK", 10)
     path = tmp_path / "rows"
-    real, calls = Explainer.explain_each, []
+    real, calls = TreeAsking.explain_each, []
 
     def interrupted(self, rows, task):
         for explanations in real(self, rows, task):
@@ -231,7 +232,7 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
                 raise KeyboardInterrupt
             yield explanations
 
-    monkeypatch.setattr(Explainer, "explain_each", interrupted)
+    monkeypatch.setattr(TreeAsking, "explain_each", interrupted)
     with pytest.raises(KeyboardInterrupt):
         CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
     assert len(path.read_text().splitlines()) == 1 + 33  # rows of a chunk that was not full are kept as well

@@ -15,7 +15,7 @@ from .small import small
 def test_guessing_thins_out_and_keeps_the_training_accuracy(cancer):
     X, y = cancer
     guessed = GuessingThresholds(small()).fit(X, y)
-    everything = Explainer(guessed.estimator_, data=X).ensemble
+    everything = Explainer(guessed.estimator_, data=X).prepared.ensemble
     splits = set(zip(everything.feature.tolist(), everything.threshold.tolist(), strict=True))
     assert {(t.feature, t.value) for t in guessed.kept_} <= splits
     bits = guessed.transform(X)

@@ -212,3 +212,21 @@ def test_discretizers_of_scikit_learn():
     for dense, words in ((StandardScaler(), "a, b"), (ordinal, "a, b")):
         with pytest.raises(DataError, match=f"{words} other values than 0 and 1"):
             SurrogateTree(dense).fit(X, y)
+
+
+def test_an_optimal_tree_where_a_lower_bound_once_was_too_high() -> None:
+    pytest.importorskip("pystreed")
+    bits = np.array(
+        [
+            [1, 0, 0, 1, 0],
+            [0, 0, 1, 1, 1],
+            [1, 1, 1, 1, 0],
+            [0, 0, 0, 1, 1],
+            [1, 0, 0, 1, 1],
+            [0, 1, 0, 1, 0],
+            [0, 1, 0, 0, 1],
+        ]
+    )
+    y = np.array([1, 0, 1, 1, 0, 0, 1])
+    found = [SurrogateTree(method=m, max_depth=3, leaf_penalty=0.5).fit(bits, y) for m in ("optimal", "flowoct")]
+    assert [tree.objective_ for tree in found] == [2.5, 2.5]

@@ -246,7 +246,8 @@ def environment(monkeypatch: pytest.MonkeyPatch, modules: Modules, folder: str, 
     python = Path(os.environ.get("PEERS", "~/peers")).expanduser() / folder / "bin" / "python"
     if python.exists():
         return str(python)
-    if importlib.util.find_spec(module) is None:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:  # a folder of that name on the path is no library
         pytest.skip(f"{module} is not installed, and there is no {python}")
     return sys.executable
 

@@ -32,7 +32,7 @@ def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch, caplog) -
     table, model, explainer = credit
     rows = refused(table, model).iloc[[0, 1, 2, 3, 0, 1, 3]]  # equal rows are one question
     for settings in ({}, {"n_optimal": 2}):  # judged together, and each by itself
-        pose, calls = explainer.pose, []
+        pose, calls = explainer.asking.pose, []
 
         def interrupted(row, task, pose=pose, calls=calls):
             calls.append(row.label)
@@ -41,7 +41,7 @@ def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch, caplog) -
             return pose(row, task)
 
         with monkeypatch.context() as patch:
-            patch.setattr(explainer, "pose", interrupted)
+            patch.setattr(explainer.asking, "pose", interrupted)
             found = explainer.explain(rows, target="granted", **settings)
         open_rows = ["interrupted", "interrupted"]
         assert [e.status for e in found] == ["optimal", "optimal", *open_rows, "optimal", "optimal", "interrupted"]
@@ -69,14 +69,14 @@ def test_a_row_that_could_not_be_kept_is_not_said_to_be(credit, monkeypatch, tmp
 def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:3]
-    pose = explainer.pose
+    pose = explainer.asking.pose
 
     def failing(row, *args):
         if row.label == rows.index[1]:
             raise RuntimeError("boom")
         return pose(row, *args)
 
-    monkeypatch.setattr(explainer, "pose", failing)
+    monkeypatch.setattr(explainer.asking, "pose", failing)
     found = explainer.explain(rows, target="granted")
     assert [e.status for e in found] == ["optimal", "error", "optimal"]
     assert "boom" in found[1].message
@@ -108,7 +108,7 @@ def _dropped(row) -> None:
 def test_ctrl_c_that_a_library_swallows_stops_the_batch(credit, monkeypatch, ends, settings) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:5]
-    pose, calls = explainer.pose, []
+    pose, calls = explainer.asking.pose, []
 
     def interrupted(row, task):
         calls.append(row.label)
@@ -116,7 +116,7 @@ def test_ctrl_c_that_a_library_swallows_stops_the_batch(credit, monkeypatch, end
             ends(row)
         return pose(row, task)
 
-    monkeypatch.setattr(explainer, "pose", interrupted)
+    monkeypatch.setattr(explainer.asking, "pose", interrupted)
     handler = signal.getsignal(signal.SIGINT)
     found = explainer.explain(rows, target="granted", **settings)
     assert [e.status for e in found] == ["optimal"] + ["interrupted"] * 4
@@ -156,9 +156,11 @@ def test_tasks_of_other_processes_that_are_given_up_are_not_warned_of(credit, mo
         if len(found) == 2:
             raise KeyboardInterrupt
 
-    frame, coded, task = explainer.read(rows, Question(target="granted"))
-    explain_each = partial(explainer.explain_each, task=task)
-    done = run_batch(explain_each, explainer.asked_rows(frame, coded, task), 2, interrupted)  # warnings are errors
+    frame, coded, task = explainer.asking.read(rows, Question(target="granted"))
+    explain_each = partial(explainer.asking.explain_each, task=task)
+    done = run_batch(
+        explain_each, explainer.asking.asked_rows(frame, coded, task), 2, interrupted
+    )  # warnings are errors
     assert [e.status for (e,) in done] == ["optimal"] + ["interrupted"] * 11  # whose end was told
 
 

@@ -32,7 +32,7 @@ HOW = ("mean", "median")
 
 def posed(explainer, monkeypatch, stop_at=None) -> list:
     """Labels of the rows that are asked about from now on; Ctrl-C comes at one of them."""
-    pose, calls = explainer.pose, []
+    pose, calls = explainer.asking.pose, []
 
     def counting(row, task):
         calls.append(row.label)
@@ -40,7 +40,7 @@ def posed(explainer, monkeypatch, stop_at=None) -> list:
             raise KeyboardInterrupt
         return pose(row, task)
 
-    monkeypatch.setattr(explainer, "pose", counting)
+    monkeypatch.setattr(explainer.asking, "pose", counting)
     return calls
 
 
@@ -73,7 +73,7 @@ def test_a_batch_that_was_stopped_goes_on(credit, monkeypatch, tmp_path, setting
 def test_what_failed_is_done_again(credit, monkeypatch, tmp_path) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:3]
-    pose = explainer.pose
+    pose = explainer.asking.pose
 
     def failing(row, task):
         if row.label == rows.index[1]:
@@ -81,7 +81,7 @@ def test_what_failed_is_done_again(credit, monkeypatch, tmp_path) -> None:
         return pose(row, task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(explainer, "pose", failing)
+        patch.setattr(explainer.asking, "pose", failing)
         found = explainer.explain(rows, target="granted", checkpoint=tmp_path / "rows")
     assert [e.status for e in found] == ["optimal", "error", "optimal"]
     calls = posed(explainer, monkeypatch)
@@ -95,14 +95,14 @@ def test_a_later_row_that_fails_is_its_own_error(credit, monkeypatch, tmp_path, 
     table, model, explainer = credit
     rows = refused(table, model).iloc[:3]
     rows = pd.concat([rows.iloc[:2], table[model.predict(table) == "granted"].iloc[:1]])  # the last is of another kind
-    pose = explainer.pose
+    pose = explainer.asking.pose
 
     def failing(row, task):
         if row.label == rows.index[2]:
             raise failure
         return pose(row, task)
 
-    monkeypatch.setattr(explainer, "pose", failing)
+    monkeypatch.setattr(explainer.asking, "pose", failing)
     found = explainer.explain(rows, target="granted", checkpoint=tmp_path / "rows")
     assert [e.status for e in found] == ["optimal", "optimal", "error"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_optima_by_enumeration(seed, norm, solver):
     found = explainer.explain(row, norm=norm, solver=solver)[0]
     origin = explainer.space.from_frame(row)[0]
     target = 1 - int(explainer.model.decide(row)[0])
-    best = optimum(explainer.prepared.problem(origin, target, Cost.parse(norm), explainer.space))
+    best = optimum(explainer.asking.prepared.problem(origin, target, Cost.parse(norm), explainer.space))
     if np.isinf(best):
         assert found.status == "infeasible"
         return
@@ -365,7 +366,7 @@ def test_settings_that_ask_for_nothing_and_the_margin_of_a_question_are_heeded()
     X, y = load_iris(return_X_y=True, as_frame=True)
     explainer = LinearExplainer(LogisticRegression(max_iter=1000).fit(X, y), X)
     plain, same, far = (
-        explainer.ask(X.iloc[[0]], Question(1, **asked))[0]
+        explainer.asking.ask(X.iloc[[0]], Question(1, **asked))[0]
         for asked in (
             {},
             {"plausibility": False, "missing": False, "constraints": [], "reduce": False},
@@ -521,3 +522,42 @@ def test_the_nearer_end_of_a_range_that_leaves_the_row_out(solver: str) -> None:
         found = LinearExplainer(model, table, features).explain(row, target, norm="l2", solver=solver)[0]
         assert found.status == "optimal"
         assert found.cost == pytest.approx(wanted, abs=1e-9), seed
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("action", ["free", "increasing", "decreasing"])
+def test_a_value_off_its_grid_at_an_end_of_its_limits_may_stay(solver: str, action: str) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"a": rng.integers(0, 98, 120), "b": rng.integers(0, 98, 120)})
+        table.loc[0] = [97, 3] if action != "increasing" else [5, 3]
+        model = LogisticRegression(max_iter=1000).fit(table, (table.b * rng.random() - 0.5 * table.a > -10).astype(int))
+        row = table.iloc[[0]]
+        if model.predict(row)[0] == 1:
+            continue
+        a, b = row.iloc[0]
+        spans = (table.max() - table.min()).to_numpy()
+        first = a if action == "increasing" else table.a.min()
+        last = a if action == "decreasing" else table.a.max()
+        values = [v for v in (*range(0, 98, 10), a) if first <= v <= last]
+        points = pd.DataFrame(itertools.product(values, [*range(10, 91, 10), b]), columns=["a", "b"])
+        points = points[model.predict(points) == 1]
+        found = LinearExplainer(model, table, {"a": {"actionability": action, "weight": 9.0}}).explain(
+            row, 1, round_to=1, solver=solver
+        )[0]
+        costs = (np.abs(points - [a, b]) / spans * [9.0, 1.0]).sum(axis=1)
+        wanted = costs.min() if len(points) else None
+        assert (found.status, found.cost) == (
+            ("infeasible", None) if wanted is None else ("optimal", pytest.approx(wanted, abs=1e-9))
+        ), seed
+
+
+def test_a_copy_from_another_process_knows_the_order_of_the_columns() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(100, 3)).round(2) * [1, 5, 20], columns=list("abc"))
+    model = LogisticRegression().fit(table.to_numpy(), table.a + 0.3 * table.b - 0.05 * table.c > 0)
+    explainer = LinearExplainer(model, table)
+    rows = table.iloc[:10][list("cab")]
+    first, second = explainer.explain(rows), pickle.loads(pickle.dumps(explainer)).explain(rows)
+    assert [(e.status, e.verified, e.cost) for e in second] == [(e.status, e.verified, e.cost) for e in first]
+    assert all(e.verified for e in second)

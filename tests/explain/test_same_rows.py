@@ -61,14 +61,14 @@ def test_rows_that_fail_alike_each_say_so(credit, monkeypatch) -> None:
     explainer = Explainer(model, table)
     once = refused(table, model).iloc[:2]
     rows = pd.concat([once, once]).set_axis(list("abcd"))
-    pose = explainer.pose
+    pose = explainer.asking.pose
 
     def failing(row: AskedRow, task: object) -> object:
         if row.label == "a":
             raise RuntimeError("no")
         return pose(row, task)
 
-    monkeypatch.setattr(explainer, "pose", failing)
+    monkeypatch.setattr(explainer.asking, "pose", failing)
     found = explainer.explain(rows, target="granted")
     assert [e.status == "error" for e in found] == [True, False, True, False]
     assert [e.row for e in found] == list("abcd")

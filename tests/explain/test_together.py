@@ -200,7 +200,7 @@ def test_a_model_that_stumbles_over_many_rows_is_asked_one_by_one(credit) -> Non
 def test_an_interruption_while_answers_are_checked_hands_over_none_twice(credit, monkeypatch) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:5]
-    explained, calls = explainer.explained, []
+    explained, calls = explainer.asking.explained, []
 
     def interrupted(row, *args, **kwargs):
         calls.append(row.label)
@@ -210,7 +210,7 @@ def test_an_interruption_while_answers_are_checked_hands_over_none_twice(credit,
 
     # the model is asked about four rows, and the fifth is still open
     monkeypatch.setattr("ocf.explain.together.ROWS", 4)
-    monkeypatch.setattr(explainer, "explained", interrupted)
+    monkeypatch.setattr(explainer.asking, "explained", interrupted)
     found = explainer.explain(rows, target="granted")
     assert [e.row for e in found] == list(rows.index)
     assert [e.status for e in found] == ["optimal"] * 4 + ["interrupted"]
@@ -239,10 +239,10 @@ def test_the_time_of_a_row_leaves_room_for_the_models_word_on_it(monkeypatch: py
         return answer(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr("ocf.explain.together.answer", search)
-    explainer.checking = 800.0  # as if the model had taken so long to judge the last answer
+    explainer.asking.checking = 800.0  # as if the model had taken so long to judge the last answer
     assert explainer.explain(row, target=1, time_limit=1000.0)[0].status == "optimal"
     assert 0 < left[0] <= 200
-    assert explainer.checking < 800
+    assert explainer.asking.checking < 800
 
 
 class Clock:
@@ -310,7 +310,7 @@ def test_a_point_that_the_model_refuses_is_looked_for_again_in_the_time_that_is_
         return np.where((table.to_numpy() == point).all(axis=1), 0, model.decide(table))
 
     explainer.prepared.model = replace(model, decide=decide)
-    explainer.checking = 0.0
+    explainer.asking.checking = 0.0
     found = explainer.explain(row, target=1, time_limit=200.0)[0]
     assert found.refused
     # the row and its first answer: class and probabilities

@@ -104,7 +104,7 @@ def test_labels_come_in_any_kind(table: pd.DataFrame) -> None:
 
 def parse_target_of(classes: tuple[int, ...]) -> Any:
     data = pd.DataFrame({"x": [0.0, 1.0]})
-    ensemble = Explainer(RandomForestClassifier(1, bootstrap=False).fit(data, list(classes)), data).ensemble
+    ensemble = Explainer(RandomForestClassifier(1, bootstrap=False).fit(data, list(classes)), data).prepared.ensemble
     return parse_target(ensemble, 1, 0, None)
 
 

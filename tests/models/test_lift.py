@@ -69,8 +69,8 @@ def test_random_layouts_reach_the_same_leaves(spec: Spec) -> None:
     instance = make(spec)
     explainer = Explainer(instance.model, data=instance.data, features=instance.features)
     encoding = explainer.prepared.encoding_of(explainer.space)
-    over_features = lift(explainer.ensemble, encoding)
-    assert_same_leaves(explainer.ensemble, over_features, encoding, explainer.space)
+    over_features = lift(explainer.prepared.ensemble, encoding)
+    assert_same_leaves(explainer.prepared.ensemble, over_features, encoding, explainer.space)
 
 
 def test_thresholds_behind_a_scaler_are_found_in_few_rounds() -> None:

@@ -124,7 +124,7 @@ class Case:
     def answer_posed(self, method: Method) -> Answer:
         """What the Explainer says by one method, of the row that it has read: reading is the same for all of them."""
         task = replace(self.task, formulation=method.formulation, solver=method.solver, reduce=method.reduce)
-        return self._said(self.explainer.explanations_of(self.row, task, self.problem)[0])
+        return self._said(self.explainer.asking.explanations_of(self.row, task, self.problem)[0])
 
     @staticmethod
     def _said(found: Explanation) -> Answer:
@@ -149,9 +149,9 @@ def case_of(instance: Instance) -> Case:
     """Read an instance's model and put the question to ocf and to brute force alike."""
     explainer = Explainer(instance.model, data=instance.data, features=instance.features)
     question = OcfQuestion(**instance.question)
-    frame, coded, task = explainer.read(rows_of(explainer.space, instance.row), question)
-    row = explainer.asked_rows(frame, coded, task)[0]
-    problem = explainer.pose(row, task)
+    frame, coded, task = explainer.asking.read(rows_of(explainer.space, instance.row), question)
+    row = explainer.asking.asked_rows(frame, coded, task)[0]
+    problem = explainer.asking.pose(row, task)
     explainer.prepared.model = _remembering(explainer.prepared.model)
     cells = explainer.alternatives(problem)[0]
     part = cells.partition
@@ -242,7 +242,7 @@ class Models:
         with (
             patch("ocf.solve.cell_engine.to_alternatives", self._alternatives),
             patch("ocf.solve.equals.to_alternatives", self._alternatives),
-            patch("ocf.solve.prepared.compile_formulation", self._compiled),
+            patch("ocf.solve.matrices.compile_formulation", self._compiled),
         ):
             yield
 

@@ -91,7 +91,7 @@ def _grid(table: pd.DataFrame, row: pd.DataFrame, explainer: Explainer) -> pd.Da
     for j, name in enumerate(table.columns):
         own = table[name].unique()
         if table[name].dtype.kind == "f":
-            cuts = explainer.ensemble.threshold[explainer.ensemble.feature == j]
+            cuts = explainer.prepared.ensemble.threshold[explainer.prepared.ensemble.feature == j]
             cuts = cuts[np.isfinite(cuts)]
             own = np.unique(np.r_[cuts, np.nextafter(cuts, np.inf), own if name == "colour" else own[:8], row[name]])
         values.append(own)

@@ -23,7 +23,7 @@ def test_values_instead_of_cells_equal_brute_force(library: str) -> None:
     @given(spec=specs(library))
     def run(spec: Spec) -> None:
         case = prepare(spec)
-        single = case.explainer.ensemble.n_trees == 1
+        single = case.explainer.prepared.ensemble.n_trees == 1
         seen[check_case(case, [*BY_VALUE, *([Method("oblique", "highs", True)] if single else [])])] += 1
 
     run()

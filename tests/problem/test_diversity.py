@@ -21,7 +21,7 @@ def test_regions_in_the_order_of_their_costs(explainer: Explainer, row: pd.DataF
     assert [e.rank for e in found] == [1, 2, 3, 4]
     costs = [e.cost for e in found]
     assert costs == sorted(costs)
-    leaves = {explainer.ensemble.apply(explainer.model.encode(e.counterfactual)).tobytes() for e in found}
+    leaves = {explainer.prepared.ensemble.apply(explainer.model.encode(e.counterfactual)).tobytes() for e in found}
     assert len(leaves) == 4
     assert all(e.verified and e.status == "optimal" for e in found)
     assert found.to_frame()["rank"].tolist() == [1, 2, 3, 4]

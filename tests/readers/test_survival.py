@@ -96,7 +96,7 @@ def test_answers_equal_brute_force(name: str, wish: str, table: pd.DataFrame) ->
     bound = float(np.quantile(shown, 0.8 if wish == "survival" else 0.2, method="nearest"))
     target = (bound, None) if wish == "survival" else (None, bound)
     explainer = Explainer(asked, data=table)
-    ensemble = explainer.ensemble
+    ensemble = explainer.prepared.ensemble
     cuts = [np.unique(ensemble.threshold[ensemble.feature == j]) for j in range(3)]
     row = table.iloc[[int(np.argmin(shown) if wish == "survival" else np.argmax(shown))]]
     grids = [

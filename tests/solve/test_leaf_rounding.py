@@ -33,7 +33,7 @@ def test_points_that_the_tree_takes_by_rounding_alone_are_in_the_widened_polytop
             [w, *np.zeros((2, 6))], [threshold, 0, 0], [1, -1, -1], [2, -1, -1], np.eye(2)[[0, 0, 1]], classes=(0, 1)
         )
         explainer = Explainer(tree, data=table)
-        leaf = int(explainer.ensemble.apply(x[None])[0, 0])
+        leaf = int(explainer.prepared.ensemble.apply(x[None])[0, 0])
         target = int(tree.predict(x[None])[0])
         model = explainer.query(explainer.problem(table.iloc[[0]], target)).model
         task = model.task(leaf, 0.0)

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Cost, Explainer, Implication, quadratic_cost
+from ocf import Cost, Explainer, Implication, Linear, quadratic_cost
 from ocf.errors import ProblemError
 from ocf.explain.leaf_queries import explain_margins
 from ocf.oblique.tao import TAOClassifier
@@ -335,7 +335,7 @@ def test_leaves_that_a_refused_point_had_beaten_are_looked_at_again() -> None:
         asked: list[int] = []
 
         def confirm(point: np.ndarray, wrong: set[Any] = wrong, asked: list[int] = asked) -> bool:
-            asked.append(int(explainer.ensemble.apply(point[None])[0, 0]))
+            asked.append(int(explainer.prepared.ensemble.apply(point[None])[0, 0]))
             return asked[-1] not in wrong
 
         answers, outcome = solve_leaves(explainer.query(problem), confirm)
@@ -358,3 +358,31 @@ def test_an_implication_that_says_nothing(norm: str) -> None:
     (beside,) = explainer.explain(row, target=target, norm=norm, constraints=[holds])
     assert (alone.status, beside.status) == ("optimal", "optimal"), beside.message
     assert beside.cost == pytest.approx(alone.cost, rel=1e-9)
+
+
+@pytest.mark.parametrize("first", [2, 5])
+def test_the_grid_of_an_earlier_question_is_not_that_of_the_next(first: int) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 100, 200).astype(float), "b": rng.integers(0, 100, 200).astype(float)})
+    tree = TAOClassifier(max_depth=2, random_state=0).fit(table, (table.a + 0.7 * table.b > 85).astype(int))
+    explainer, points = Explainer(tree, table), np.array(list(itertools.product(range(0, 100, 10), repeat=2)), float)
+    for a, b in ((20.0, 30.0), (40.0, 30.0), (10.0, 60.0)):
+        row = pd.DataFrame({"a": [a], "b": [b]})
+        explainer.explain(row, target=1, round_to=first)
+        found = explainer.explain(row, target=1, round_to=1)[0]
+        met = points[tree.predict(pd.DataFrame(points, columns=["a", "b"])) == 1]
+        span = table.max() - table.min()
+        best = (np.abs(met - [a, b]) / span.to_numpy()).sum(axis=1).min()
+        assert (found.status, found.cost) == ("optimal", pytest.approx(best))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", {"l1": 1, "l2": 1}], ids=str)
+def test_a_constraint_that_only_fixed_features_break(norm: Any) -> None:
+    table = pd.DataFrame({"x": np.repeat(range(10), 4), "z": [*range(4)] * 10})
+    splits = [[1.0, 2], [0, 0], [0, 0]], [9.0, 0, 0], [1, -1, -1], [2, -1, -1], [[1, 0], [1, 0], [0, 1]]
+    tree = ObliqueTree(*splits, classes=(0, 1), feature_names=("x", "z"))
+    explainer = Explainer(tree, table, {"x": {"actionability": "fixed"}})
+    rule = Linear({"x": 1}, ">=", 5)
+    found = explainer.explain(table.iloc[[3]], target=1, norm=norm, constraints=rule, diagnose=True)[0]
+    assert found.status == "infeasible"
+    assert any("'x' is fixed" in wish for wish in found.conflict)

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf import Explainer
 from ocf.errors import MemoryLimitError, ProblemError, TimeLimitError
 from ocf.formulations import FORMULATIONS
-from ocf.solve import growing_ball, prepared
+from ocf.solve import growing_ball, matrices, prepared
 from ocf.solve.compile import compile_formulation
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions, Status
@@ -116,11 +116,11 @@ def test_what_could_not_be_built_in_time_is_not_tried_again_in_less(
         check()
         raise AssertionError("there was time")
 
-    monkeypatch.setattr(prepared, "compile_formulation", slow)
-    matrices = explainer.prepared.matrices("interval", explainer.alternatives(problem))
+    monkeypatch.setattr(matrices, "compile_formulation", slow)
+    asked_for = explainer.prepared.matrices("interval", explainer.alternatives(problem))
     for _ in range(2):
         with within(0.01), pytest.raises(TimeLimitError):
-            matrices.compiled(0)
+            asked_for.compiled(0)
     assert built == ["interval"]
 
 
