@@ -47,6 +47,7 @@ from ocf.features.feature import has_grid
 from ocf.features.own_cost import amount_of
 from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
+from ocf.support.kept import Kept
 from ocf.support.limits import check, seconds_left
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ AT_FIRST, GRACE = 10, 0.3
 
 #: Most nodes where other points will be tried.
 HASTY = 200
+
+#: Choices of cells whose points are remembered.
+LAST_PLACED = 64
 
 #: Most features whose neighbouring numbers are tried out when rounding a point breaks a row.
 ROUNDED = 5
@@ -269,6 +273,19 @@ class Values:
         TimeLimitError
             Whole numbers take longer than the limits allow; MemoryLimitError likewise. Not in haste.
         """
+        key = cells.tobytes()
+        if hasty and key not in self._placed:
+            placed = self._place(cells, hasty=True)
+            return None if placed is None else self._placed.get(key, lambda: placed)
+        return self._placed.get(key, lambda: self._place(cells, hasty=False))
+
+    @cached_property
+    def _placed(self) -> Kept[bytes, Placement | None]:
+        """What the last choices of cells came to: who finds a point places it, and so does who takes it over."""
+        return Kept(LAST_PLACED)
+
+    def _place(self, cells: IntArray, *, hasty: bool) -> Placement | None:
+        """As `place`."""
         origin = self.problem.origin
         point = np.where(np.isnan(origin), origin, self.anchor[cells])
         if self.forms or self.absolutes or not self.allows(point):

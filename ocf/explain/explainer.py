@@ -88,12 +88,8 @@ class Explainer(ModelExplainer[TreeAsking]):
         Printing it, or the explainer, tells in a few lines how the table was read.
     classes : tuple
         Class labels; empty for a regressor.
-    constraints : tuple of Constraint
-        Those of the problem file, if `features` is one; `explain` uses them unless it is given others.
     said : dict
         The problem file's settings of `explain`.
-    missing : Missing or None
-        What may happen to missing values where `explain` does not say so.
 
     Examples
     --------
@@ -122,7 +118,7 @@ class Explainer(ModelExplainer[TreeAsking]):
         output: int | str | None = None,
         memory_limit: float | str | None = None,
     ) -> None:
-        self.constraints: tuple[Constraint, ...] = ()
+        constraints: tuple[Constraint, ...] = ()
         self.said: dict[str, Any] = {}
         if not isinstance(monotone, Mapping | None):
             raise DataError(f"monotone is a mapping of step names, such as {{'step': 'increasing'}}, not {monotone!r}")
@@ -139,7 +135,7 @@ class Explainer(ModelExplainer[TreeAsking]):
             from ocf.problem.problem_file import read_problem_file
 
             said = read_problem_file(Path(features))
-            features, self.constraints = said.features, said.constraints
+            features, constraints = said.features, said.constraints
             self.said = settings_said(said, labels)
             monotone = {**said.monotone, **(monotone or {})}
             groups = said.groups if groups is None else groups
@@ -158,8 +154,7 @@ class Explainer(ModelExplainer[TreeAsking]):
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         with within(memory=memory_of(memory_limit)):
             prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
-        self.missing = Missing.parse(missing)
-        super().__init__(TreeAsking(prepared, frames, self.missing, self.constraints))
+        super().__init__(TreeAsking(prepared, frames, Missing.parse(missing), constraints))
         if asked:
             write_down(space, self.classes, ASKED)
 
@@ -167,6 +162,16 @@ class Explainer(ModelExplainer[TreeAsking]):
     def prepared(self) -> PreparedModel:
         """What is prepared once for the model: its trees, its data, and their cells."""
         return self.asking.prepared
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Those of the problem file; `explain` uses them unless it is given others."""
+        return self.asking.constraints
+
+    @property
+    def missing(self) -> Missing | None:
+        """What may happen to missing values where `explain` does not say so."""
+        return self.asking.missing
 
     # -- problems ------------------------------------------------------------------------------------------
 

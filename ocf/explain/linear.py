@@ -87,6 +87,11 @@ class LinearExplainer(ModelExplainer[LinearAsking]):
         warn_of_few(space)
         super().__init__(LinearAsking(PreparedLinear(read, space, table, check=check), frames))
 
+    @property
+    def prepared(self) -> PreparedLinear:
+        """What is prepared once for the model: its score as a sum over features, and its data."""
+        return self.asking.prepared
+
     def explain(
         self,
         X: pd.DataFrame | pd.Series[Any] | ArrayLike,

@@ -70,7 +70,7 @@ class TreeAsking(Asking[Problem]):
     ) -> None:
         if missing is not None:
             missing.changes(prepared.space)  # refuses features that there are not
-        self._missing, self._constraints = missing, constraints
+        self.missing, self.constraints = missing, constraints
         self._held_against_data: set[str] = set()
         self._ensemble = prepared.ensemble
         self._split = split_numbers(self._ensemble, prepared.encoding_of(prepared.space))
@@ -146,7 +146,7 @@ class TreeAsking(Asking[Problem]):
         priced = checked_class_costs(self.classes, q.class_costs) if q.class_costs is not None else {}
         wish = Plausibility.parse(q.plausibility)
         known, used = self.prepared.data.all, self.prepared.data.used()
-        space = q.space_of(self.space, self._missing, known)
+        space = q.space_of(self.space, self.missing, known)
         if used and names_mahalanobis(q.norm):
             used["covariance"] = len(rows_with_numbers(space, known))
         return Task(
@@ -163,7 +163,7 @@ class TreeAsking(Asking[Problem]):
             cross_check=q.cross_check,
             n_optimal=q.n_optimal,
             plausibility=wish,
-            constraints=q.constraints_of(self.space, self._constraints),
+            constraints=q.constraints_of(self.space, self.constraints),
             several=q.several,
             diagnose=q.diagnose,
             box=q.box,

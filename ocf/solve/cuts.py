@@ -104,7 +104,7 @@ class Cut:
         return Kept(MOST_TARGETS)
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for worker processes, where the searches of trees begin anew."""
+        """State for worker processes, where what searches the trees is made anew."""
         return {name: value for name, value in self.__dict__.items() if name not in ("pruner", "search")}
 
     def is_of(self, problem: Problem) -> bool:
@@ -150,7 +150,7 @@ class Cuts:
     ) -> None:
         self.model = model
         self._space, self._data, self._checked = space, data, checked
-        self._encodings: dict[tuple[str, ...], Encoding] = {}
+        self._encodings: Kept[tuple[str, ...], Encoding] = Kept(MOST_KINDS)
         self._made: Kept[Key, Cut] = Kept(MOST_KINDS)
 
     @cached_property
@@ -160,12 +160,12 @@ class Cuts:
 
     def encoding_of(self, space: FeatureSpace) -> Encoding:
         """The way from features in the dtypes of `space` to model columns."""
-        key = tuple(f.dtype for f in space.features)
-        if key not in self._encodings:
+
+        def made() -> Encoding:
             base = rounded(space, self._data.base(self._space)[None])[0]
-            read, numbers = self.model.preprocessing.read, self.model.numbers
-            self._encodings[key] = Encoding(space, self.model.encode, base, read, numbers)
-        return self._encodings[key]
+            return Encoding(space, self.model.encode, base, self.model.preprocessing.read, self.model.numbers)
+
+        return self._encodings.get(tuple(f.dtype for f in space.features), made)
 
     def cut(self, gaps: Gaps, detector: Detector | None = None, space: FeatureSpace | None = None) -> Cut:
         """Cells of all trees, with the isolation trees behind those of the model.
@@ -283,4 +283,4 @@ class Cuts:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; encoders are made anew there."""
-        return {**self.__dict__, "_encodings": {}}
+        return {**self.__dict__, "_encodings": Kept(MOST_KINDS)}

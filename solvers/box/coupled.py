@@ -21,6 +21,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.reduction import TOLERANCE
+from ocf.errors import TimeLimitError
 from ocf.problem.costs import form_matrix
 from ocf.solvers.box.absolutes import new_table
 from ocf.solvers.box.branching import restrict
@@ -228,7 +229,12 @@ class CoupledSearch:
                 heapq.heappush(self.queue, own)
                 break
             self.nodes += 1
-            left = self._visit(own)
+            try:
+                left = self._visit(own)
+            except TimeLimitError:  # of a point that is placed in exact arithmetic: the box stays open
+                stopped = "time limit"
+                heapq.heappush(self.queue, own)
+                break
             own = left.pop(0) if left else None
             for box in left:
                 heapq.heappush(self.queue, box)

@@ -43,6 +43,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import log_compilation
 from ocf.cells.reduction import TOLERANCE
 from ocf.cells.reduction import reduce as reduce_cells
+from ocf.errors import TimeLimitError
 from ocf.solvers.box.dive import dive
 from ocf.solvers.box.propagation import propagate
 from ocf.solvers.box.shared import Shared
@@ -192,7 +193,11 @@ def _work(worker: Worker, shared: Shared, number: int) -> None:
                 return
             if visits >= shared.searches.due:
                 shared.searches.tell(visits, worker.improve(visits) > 0)
-            left = worker.visit(node)
+            try:
+                left = worker.visit(node)
+            except TimeLimitError:  # of a point that is placed in exact arithmetic: the box stays open
+                left = [node]
+                shared.stop("time limit")
             # a worker with an LP plunges; after a dive the best of all is next
             own = shared.give(number, left, plunge=worker.relaxation is not None)
     finally:

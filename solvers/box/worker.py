@@ -78,7 +78,7 @@ class Worker:
     Attributes
     ----------
     unsearched : int
-        With no more live leaves than this the first LP comes without a local search before.
+        With no more live leaves than this, or than `MANY_LEAVES`, the first LP comes without a local search before.
     """
 
     unsearched = 0
@@ -228,7 +228,7 @@ class Worker:
             return bound
         self._searched = True
         for seed in range(MOST_SEARCHES):
-            if self.improve(seed) <= WORTHWHILE:
+            if (seed and search.late) or self.improve(seed) <= WORTHWHILE:
                 break
         with search.turn:
             search.record(search.bound())

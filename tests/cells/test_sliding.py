@@ -24,7 +24,7 @@ from ocf import Explainer
 from ocf.arrays import FloatArray
 from ocf.cells import sliding
 from ocf.cells.forms import to_cells
-from ocf.errors import ProblemError
+from ocf.errors import ProblemError, TimeLimitError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.inference import infer_space
@@ -39,6 +39,7 @@ from ocf.solve.cell_search import solve
 from ocf.solve.compile import compile_formulation
 from ocf.solve.outcome import Outcome
 from ocf.solvers import available, get_solver
+from ocf.solvers.box import coupled
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import SolverOptions, Status
 
@@ -548,3 +549,30 @@ def test_points_that_are_only_tried_take_no_time_beyond_the_limit(monkeypatch: p
     found = explainer.explain(table.iloc[[0]], constraints=[rule], time_limit=1e-9)[0]
     assert found.status in ("unknown", "feasible")
     assert len(solved) < 200
+
+
+def test_what_a_search_has_found_outlives_a_limit_in_the_middle_of_a_placement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search was left by the exception, and the answer was the point that it had begun with."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame((rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6)) * 300).round().astype(int))
+    table.columns = [f"x{i}" for i in range(6)]
+    forest = RandomForestClassifier(10, max_depth=4, random_state=0).fit(table, table.sum(axis=1) > 0)
+    explainer, row = Explainer(forest, table), table.iloc[[3]]
+    best = explainer.explain(row, norm="mahalanobis", solver="box")[0]
+    assert best.status == "optimal"
+    known: list[float] = []
+    offer = coupled.CoupledSearch.offer
+
+    def late(self: Any, x: Any) -> float:
+        if known and self.upper <= known[-1]:
+            raise TimeLimitError("the time is over")
+        cost = offer(self, x)
+        if self.upper < np.inf:
+            known.append(self.upper)
+        return cost
+
+    monkeypatch.setattr(coupled.CoupledSearch, "offer", late)
+    found = explainer.explain(row, norm="mahalanobis", solver="box")[0]
+    assert found.status in ("feasible", "optimal")
+    assert found.cost == pytest.approx(min(known))
+    assert found.bound <= best.cost

@@ -150,7 +150,7 @@ def test_optima_by_enumeration(seed, norm, solver):
     found = explainer.explain(row, norm=norm, solver=solver)[0]
     origin = explainer.space.from_frame(row)[0]
     target = 1 - int(explainer.model.decide(row)[0])
-    best = optimum(explainer.asking.prepared.problem(origin, target, Cost.parse(norm), explainer.space))
+    best = optimum(explainer.prepared.problem(origin, target, Cost.parse(norm), explainer.space))
     if np.isinf(best):
         assert found.status == "infeasible"
         return

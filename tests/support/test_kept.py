@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -39,3 +40,19 @@ def test_threads_share_it() -> None:
         found = list(pool.map(lambda k: kept.get(k % 7, lambda: k % 7), range(5000)))
     assert found == [k % 7 for k in range(5000)]
     assert len(kept) <= 3 + 8
+
+
+def test_two_threads_that_ask_at_once_get_the_same() -> None:
+    kept: Kept[int, object] = Kept(2)
+    for k in range(50):
+        together = Barrier(4)
+
+        def ask(key: int, at: Barrier) -> object:
+            at.wait()
+            return kept.get(key, object)
+
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(ask, [k] * 4, [together] * 4))
+        assert len({id(own) for own in found}) == 1
+        assert kept.get(k, object) is found[0]
+    assert kept.values() == tuple(kept.get(k, object) for k in (48, 49))
