@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.explain.explanation import Explanation, Explanations
-from ocf.explain.question import OF_PROBLEM, SETTINGS, Question
+from ocf.explain.question import OF_PROBLEM, OF_SOLVING, SETTINGS, Question
 from ocf.explain.said import with_file_defaults
 from ocf.models.detector import Detector
 from ocf.models.labels import labelled
@@ -51,16 +51,7 @@ OF_INSTANCES = ("weights", "features_to_vary", "permitted_range", "probability",
 HEEDED = (
     *(name for name in OF_PROBLEM if name != "plausibility"),
     "split_margin",
-    "formulation",
-    "solver",
-    "time_limit",
-    "memory_limit",
-    "mip_gap",
-    "threads",
-    "seed",
-    "log",
-    "options",
-    "reduce",
+    *OF_SOLVING,
     "progress",
 )
 

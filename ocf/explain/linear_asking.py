@@ -10,7 +10,7 @@ import pandas as pd
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.explain.asking import Asking
-from ocf.explain.question import Question
+from ocf.explain.question import OF_SOLVING, Question
 from ocf.features.frames import FrameKind
 from ocf.features.row_dtypes import in_dtypes_of
 from ocf.problem.costs import Cost
@@ -34,16 +34,7 @@ HEEDED = (
     "permitted_range",
     "round_to",
     "margin",
-    "formulation",
-    "solver",
-    "time_limit",
-    "memory_limit",
-    "mip_gap",
-    "threads",
-    "seed",
-    "log",
-    "options",
-    "reduce",
+    *OF_SOLVING,
     "cross_check",
     "break_ties",
     "n_jobs",

@@ -51,6 +51,20 @@ OF_PROBLEM = (
     "missing",
 )
 
+#: Fields that say by what means a problem is solved, and within which limits, that models of all kinds have.
+OF_SOLVING = (
+    "formulation",
+    "solver",
+    "time_limit",
+    "memory_limit",
+    "mip_gap",
+    "threads",
+    "seed",
+    "log",
+    "options",
+    "reduce",
+)
+
 
 @dataclass(frozen=True)
 class Question:

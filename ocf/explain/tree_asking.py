@@ -66,7 +66,7 @@ class TreeAsking(Asking[Problem]):
         prepared: PreparedModel,
         frames: FrameKind,
         missing: Missing | None,
-        constraints: tuple[Constraint, ...] = (),
+        constraints: tuple[Constraint, ...],
     ) -> None:
         if missing is not None:
             missing.changes(prepared.space)  # refuses features that there are not

@@ -111,12 +111,9 @@ class Cut:
         """Whether the cells are those of a problem, which may come from a file, another process or another model."""
         if problem.ensemble is self.model and problem.plausibility is self.depth:
             return True
-        pairs = [(self.model, problem.ensemble)]
-        if self.depth is not None and problem.plausibility is not None:
-            pairs.append((self.depth.forest, problem.plausibility.forest))
-        elif self.depth is not problem.plausibility:
+        if (self.depth is None) != (problem.plausibility is None):
             return False
-        if not all(splits_alike(own, asked) for own, asked in pairs):
+        if not all(splits_alike(own, asked) for own, asked in self._beside(problem)):
             return False
         # cells end at splits, between levels and around values that are no numbers
         own, asked = (
@@ -127,9 +124,14 @@ class Cut:
 
     def gives_values_of(self, problem: Problem) -> bool:
         """Whether the leaves are worth what those of a problem of these cells are."""
-        forests = [] if self.depth is None or problem.plausibility is None else [(self.depth, problem.plausibility)]
-        pairs = [(self.model, problem.ensemble), *((own.forest, asked.forest) for own, asked in forests)]
-        return all(own is asked or values_alike(own, asked) for own, asked in pairs)
+        return all(own is asked or values_alike(own, asked) for own, asked in self._beside(problem))
+
+    def _beside(self, problem: Problem) -> list[tuple[Ensemble, Ensemble]]:
+        """The model's trees and the isolation trees, each beside those of a problem."""
+        pairs = [(self.model, problem.ensemble)]
+        if self.depth is not None and problem.plausibility is not None:
+            pairs.append((self.depth.forest, problem.plausibility.forest))
+        return pairs
 
 
 class Cuts:

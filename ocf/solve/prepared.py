@@ -194,8 +194,8 @@ class PreparedModel:
         if wish is None:
             return None
         key = (wish.key, target)
-        made = partial(self._rows.said, wish.by, target, self.model)
-        return self._detectors.get(key, lambda: make_detector(wish, self.model, made(), key))
+        said, by = self._rows.said, wish.by
+        return self._detectors.get(key, lambda: make_detector(wish, self.model, said(by, target, self.model), key))
 
     @property
     def detectors(self) -> tuple[Detector, ...]:

@@ -35,7 +35,7 @@ TRIAL = 200
 #: to 500 of depth 8, none took more than 311; in the largest a thousand boxes take a second.
 LONGEST_TRIAL = 600
 
-#: With more live leaves than this the local searches come before the first dive, which most often spares them else.
+#: With more live leaves than this the local searches come before the first dive. It most often spares them with fewer.
 MANY_LEAVES = 1000
 
 #: Before the first LP local search goes on while one saves more than this share of the cost, and so often at most.

@@ -156,11 +156,10 @@ def test_tasks_of_other_processes_that_are_given_up_are_not_warned_of(credit, mo
         if len(found) == 2:
             raise KeyboardInterrupt
 
-    frame, coded, task = explainer.asking.read(rows, Question(target="granted"))
-    explain_each = partial(explainer.asking.explain_each, task=task)
-    done = run_batch(
-        explain_each, explainer.asking.asked_rows(frame, coded, task), 2, interrupted
-    )  # warnings are errors
+    asking = explainer.asking
+    frame, coded, task = asking.read(rows, Question(target="granted"))
+    explain_each = partial(asking.explain_each, task=task)
+    done = run_batch(explain_each, asking.asked_rows(frame, coded, task), 2, interrupted)  # warnings are errors
     assert [e.status for (e,) in done] == ["optimal"] + ["interrupted"] * 11  # whose end was told
 
 
