@@ -32,6 +32,10 @@ from ocf.solvers.standard_form import StandardForm
 
 Vector = NDArray[np.float64]
 
+#: Steps of HiGHS's method for quadratic programmes, and more of them for each row and column. It takes some ten where
+#: it ends; with columns of 1e-3 beside others of 1e5 it may go round in a circle.
+QP_STEPS, QP_STEPS_EACH = 1000, 10
+
 
 @dataclass(frozen=True)
 class Relaxed:
@@ -151,7 +155,10 @@ class WarmHighs:
         if highs is None:
             highs = highspy.Highs()
             question = SolverQuestion(self.form, self._options, None, False, None, self.form, self._units)
-            set_options(highs, raw_options(question, self._scale))
+            raw = raw_options(question, self._scale)
+            if self.form.Q is not None:
+                raw = {"qp_iteration_limit": QP_STEPS + QP_STEPS_EACH * (self.form.n_rows + self.form.n_cols)} | raw
+            set_options(highs, raw)
             pass_form(highs, self.form.in_units(self._units, self._factors), self._scale)
             return highs
         form = self.form

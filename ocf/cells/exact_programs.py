@@ -50,6 +50,24 @@ def minimise(
     -------
     (n,) fractions or None
     """
+    found = minimise_with_multipliers(c, A, b, Q)
+    return None if found is None else found[0]
+
+
+def minimise_with_multipliers(
+    c: Sequence[Fraction], A: Sequence[Sequence[Fraction]], b: Sequence[Fraction], Q: Matrix | None = None
+) -> tuple[Vector, Vector] | None:
+    """Cheapest x >= 0 with ``A x <= b``, and the multipliers that prove it; None when there is none.
+
+    Parameters
+    ----------
+    c, A, b, Q
+        As in `minimise`.
+
+    Returns
+    -------
+    ((n,) fractions, (m,) fractions) or None
+    """
     n, m = len(c), len(b)
     rows: Matrix = []
     for i in range(n):
@@ -58,7 +76,7 @@ def minimise(
     for k in range(m):
         rows.append([*(-a for a in A[k]), *([ZERO] * m)])
     z = complement(rows, [*c, *b])
-    return None if z is None else z[:n]
+    return None if z is None else (z[:n], z[n:])
 
 
 def complement(M: Matrix, q: Sequence[Fraction]) -> Vector | None:

@@ -12,6 +12,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.solve.active_set import refine, solve_by_active_set
 from ocf.solve.dual_ascent import ascend
+from ocf.solve.exact_polytope import is_exactly_solvable, solve_exactly
 from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, LeafTask
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_number import OneNumber, is_one_number
@@ -101,27 +102,62 @@ class SmoothLeaves:
         self, part: ContinuousPart, cutoff: float, run: LeafRun, takes: Callable[[FloatArray], bool] | None = None
     ) -> LeafAnswer:
         """The cheapest values of the used features of a part; `takes` is asked in the place of the tree."""
-        model, task, polytope, spent = self.model, part.task, part.polytope, part.spent
         if (answer := self._of_one_number(part, run)) is not None:
             return answer
         with run.timed("solve"):
-            x, y, claim = self._cheapest(part, cutoff - spent, run)
+            found = self._cheapest(part, cutoff - part.spent, run)
+        answer = self._judged(part, found, cutoff, takes)
+        if answer.claim is not LeafClaim.OPEN:
+            return answer
+        settled = None if answer.point is None else self._of_one_number(part, run, answer.point)
+        return settled or self._exactly(part, answer, cutoff, run, takes)
+
+    def _judged(
+        self, part: ContinuousPart, found: Found, cutoff: float, takes: Callable[[FloatArray], bool] | None
+    ) -> LeafAnswer:
+        """What a point and multipliers prove of a part."""
+        (x, y, claim), polytope, spent, leaf = found, part.polytope, part.spent, part.task.leaf
         if claim is Claim.INFEASIBLE:
-            return LeafAnswer.empty(task.leaf)
+            return LeafAnswer.empty(leaf)
         if x is None or y is None:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
             if bound >= cutoff:
-                return LeafAnswer.pruned(task.leaf, max(bound, 0.0))
-            return LeafAnswer.open(task.leaf, max(bound, 0.0))
+                return LeafAnswer.pruned(leaf, max(bound, 0.0))
+            return LeafAnswer.open(leaf, max(bound, 0.0))
         point = self.rounding.inside(part, x, takes)
-        cost = np.inf if point is None else model.cost_of(point)
+        cost = np.inf if point is None else self.model.cost_of(point)
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)
-        bound = max(outer.bound(y, x), -spent if model.domain.credit == 0 else -np.inf) + spent
+        bound = max(outer.bound(y, x), -spent if self.model.domain.credit == 0 else -np.inf) + spent
         if point is None:
-            return LeafAnswer.open(task.leaf, bound)
+            return LeafAnswer.open(leaf, bound)
         if meets(min(bound, cost), cost) or cost - bound <= polytope.noise(point[part.used]):
-            return LeafAnswer.solved(task.leaf, point, cost)
-        return self._of_one_number(part, run, point) or LeafAnswer(task.leaf, point, cost, bound, LeafClaim.OPEN)
+            return LeafAnswer.solved(leaf, point, cost)
+        return LeafAnswer(leaf, point, cost, bound, LeafClaim.OPEN)
+
+    def _exactly(
+        self,
+        part: ContinuousPart,
+        known: LeafAnswer,
+        cutoff: float,
+        run: LeafRun,
+        takes: Callable[[FloatArray], bool] | None,
+    ) -> LeafAnswer:
+        """What is known of a part, or what exact arithmetic adds to that."""
+        if _is_over(run) or not is_exactly_solvable(part.polytope):
+            return known
+        with run.timed("solve"):
+            found = solve_exactly(part.polytope)
+        run.called("exact pivots")
+        if found is not None:
+            answer = self._judged(part, (*found, Claim.OPTIMAL), cutoff, takes)
+            best = min(answer, known, key=lambda a: a.cost)
+            return best.bounded(min(max(known.bound, answer.bound), best.cost))
+        # only rounding lets points in
+        limit = min(known.cost, cutoff)
+        outer = self.rounding.widened(part, limit - part.spent)
+        with run.timed("solve"):
+            none = is_exactly_solvable(outer) and solve_exactly(outer) is None
+        return known.searched(limit, cutoff) if none else known
 
     def _of_one_number(self, part: ContinuousPart, run: LeafRun, known: FloatArray | None = None) -> LeafAnswer | None:
         """What rounding leaves open of a part with one number, by asking the user's model about its values.
@@ -162,12 +198,13 @@ class SmoothLeaves:
         found: Found = None, None, Claim.FAILED
         if self.solver and len(part.used):
             found = self._by_solver(self.solver, part, key, run)
-            if found[2] in (Claim.INFEASIBLE, Claim.LIMIT) or self._proves(polytope, *found[:2]):
+            over = found[2] is Claim.LIMIT and _is_over(run)
+            if over or found[2] is Claim.INFEASIBLE or self._proves(polytope, *found[:2]):
                 return found
         own = self._by_hand(part, key, cutoff, run)
         if own is not None:
             return own
-        if self.solver != "highs" or found[0] is None:
+        if self.solver != "highs" or found[2] is Claim.FAILED:
             found = self._by_solver("highs", part, key, run)
         return self._polished(polytope, found, run)
 
@@ -286,3 +323,9 @@ class SmoothLeaves:
             role = "up" if columns.value[j] > 0 else "down"
             upper[(columns.feature == columns.feature[j]) & (columns.role == role)] = 0.0
         return lower[own], upper[own]
+
+
+def _is_over(run: LeafRun) -> bool:
+    """Whether no time is left."""
+    left = run.seconds_left()
+    return left is not None and left <= 0
