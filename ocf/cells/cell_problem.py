@@ -117,11 +117,13 @@ class CellProblem:
             As in `ocf.cells.sliding.Values.place`.
         """
         if self.values is None:
-            return Placement(self.point(cells), self.cost_of(cells))
+            cost = self.cost_of(cells)
+            return Placement(self.point(cells), cost, cost)
         placed = self.values.place(self.partition.offsets[:-1] + cells, hasty=hasty)
         if placed is None or self.leaf_cost is None:
             return placed
-        return replace(placed, cost=placed.cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum()))
+        own = float(self.leaf_cost[self.partition.leaves_at(cells)].sum())
+        return replace(placed, cost=placed.cost + own, bound=placed.bound + own)
 
     def allows(self, point: FloatArray) -> bool:
         """Whether a coded point meets the user's constraints, exactly."""

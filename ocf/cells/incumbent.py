@@ -131,7 +131,7 @@ def find_incumbent(
                 continue
             tried.add(x.tobytes())
             placed = cells.place(x, hasty=True)
-            if placed is None or placed.cost >= limit:
+            if placed is None or placed.point is None or placed.cost >= limit:
                 continue
             if confirm is None or confirm(placed.point):
                 return Incumbent(x, placed.point, placed.cost)

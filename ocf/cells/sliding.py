@@ -49,6 +49,7 @@ from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
 from ocf.support.kept import Kept
 from ocf.support.limits import check, seconds_left
+from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -73,15 +74,34 @@ LAST_PLACED = 64
 #: Most features whose neighbouring numbers are tried out when rounding a point breaks a row.
 ROUNDED = 5
 
+#: Nodes of a branch and bound over the numbers that columns can hold, where the nearest ones are too dear.
+NUMBERS = 200
+
 ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The cheapest point of a choice of cells: coded row and cost."""
+    """The cheapest point of a choice of cells, as far as it is found among the numbers that columns can hold.
 
-    point: FloatArray
+    Attributes
+    ----------
+    point : (n_features,) float64 or None
+        Coded; None where no numbers that were tried are admissible, though there may be some.
+    cost : float
+        Of the point; inf without one.
+    bound : float
+        No point of the cells is cheaper.
+    """
+
+    point: FloatArray | None
     cost: float
+    bound: float
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether other numbers of the same cells may be cheaper."""
+        return self.bound < np.inf and not meets(self.bound, self.cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +296,9 @@ class Values:
         key = cells.tobytes()
         if hasty and key not in self._placed:
             placed = self._place(cells, hasty=True)
-            return None if placed is None else self._placed.get(key, lambda: placed)
+            if placed is None or placed.leaves_open:
+                return placed
+            return self._placed.get(key, lambda: placed)
         return self._placed.get(key, lambda: self._place(cells, hasty=False))
 
     @cached_property
@@ -290,13 +312,18 @@ class Values:
         point = np.where(np.isnan(origin), origin, self.anchor[cells])
         if self.forms or self.absolutes or not self.allows(point):
             moving = [int(i) for i in np.flatnonzero(self.slides) if self.widths[cells[i]]]
-            found = self._slid(point, cells, moving, hasty) if moving else point if self.allows(point) else None
-            if found is None:
+            if moving:
+                return self._slid(point, cells, moving, hasty)
+            if not self.allows(point):
                 return None
-            point = found
-        return Placement(point, self.problem.cost.total(self.problem.space, origin, point))
+        cost = self.cost(point)
+        return Placement(point, cost, cost)
 
-    def _slid(self, point: FloatArray, cells: IntArray, moving: list[int], hasty: bool) -> FloatArray | None:
+    def cost(self, point: FloatArray) -> float:
+        """Cost of a coded point, by the costs of the features and what ties them together."""
+        return self.problem.cost.total(self.problem.space, self.problem.origin, point)
+
+    def _slid(self, point: FloatArray, cells: IntArray, moving: list[int], hasty: bool) -> Placement | None:
         """The point with sliding features moved as cheaply as the rows allow."""
         slopes = [self.gradient(int(cells[i])) for i in moving]
         rows = [r for r in range(len(self.rows)) if any(s[r] for s in slopes)]
@@ -308,12 +335,15 @@ class Values:
         u = task.solve()
         if u is None:
             return None
-        nearest = task.rounded(u)
-        if nearest is not None:
-            return nearest
-        # a little less room, which rounding then takes
-        u = replace(task, room=[have - task.margin(k) for k, have in enumerate(room)]).solve()
-        return None if u is None else task.rounded(u)
+        least, found = self.cost(point) + float(task.cost(u)), task.rounded(u)
+        if found is None:  # a little less room, which rounding then takes
+            inner = replace(task, room=[have - task.margin(k) for k, have in enumerate(room)]).solve()
+            found = None if inner is None else task.rounded(inner)
+        placed = Placement(found, np.inf if found is None else self.cost(found), least)
+        # an equation holds as nearly as the numbers allow
+        if found is not None and any(self.rows[r].slope for r in rows):
+            return replace(placed, bound=placed.cost)
+        return task.among_numbers(placed) if placed.leaves_open and not hasty else placed
 
 
 @dataclass(frozen=True)
@@ -416,6 +446,65 @@ class _Slide:
             out += v * (slope + _dot(own, u) / 2)
         return out
 
+    def among_numbers(self, known: Placement) -> Placement | None:
+        """The cheapest point of numbers that the columns can hold, by branch and bound, as far as it is found in time.
+
+        Parameters
+        ----------
+        known : Placement
+            By numbers near the cheapest slides.
+
+        Returns
+        -------
+        Placement or None
+            None where the columns hold no admissible numbers.
+        """
+        widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
+        base, made = self.values.cost(self.point), itertools.count()
+        waiting: list[tuple[Fraction, int, list[Fraction], list[Fraction], list[Fraction]]] = []
+        best, left = known, np.inf  # bound of choices of numbers that nothing tells apart
+
+        def relax(low: list[Fraction], high: list[Fraction]) -> None:
+            u = self._relaxed(low, high) if all(a <= b for a, b in zip(low, high, strict=True)) else None
+            if u is not None:
+                heappush(waiting, (self.cost(u), next(made), u, low, high))
+
+        relax([ZERO] * len(widths), widths)
+        for _ in range(NUMBERS):
+            if not waiting or meets(base + float(waiting[0][0]), best.cost) or seconds_left() <= 0:
+                break
+            cost, _, u, low, high = heappop(waiting)
+            point = self.rounded(u)
+            if point is not None and self.values.cost(point) < best.cost:
+                best = replace(best, point=point, cost=self.values.cost(point))
+            k = next((k for k, i in enumerate(self.moving) if self._ends(i, u[k]) is not None), None)
+            if k is None:  # rounding in sums
+                left = min(left, base + float(cost))
+                continue
+            below, above = self._ends(self.moving[k], u[k]) or (u[k], u[k])
+            relax(low, [*high[:k], min(high[k], below), *high[k + 1 :]])
+            relax([*low[:k], max(low[k], above), *low[k + 1 :]], high)
+        bound = min([left, best.cost, *(base + float(node[0]) for node in waiting[:1])])
+        return None if bound == np.inf else replace(best, bound=max(bound, known.bound))
+
+    def _ends(self, i: int, slide: Fraction) -> tuple[Fraction, Fraction] | None:
+        """The slides on both sides of one that lead to numbers of the column; None where it leads to one itself."""
+        values = self.values
+        if values.whole(i):
+            below = Fraction(math.floor(slide))
+            return None if below == slide else (below, below + 1)
+        j, dtype = int(self.cells[i]), values.problem.space.features[i].float_dtype.type
+        anchor = exact(float(values.anchor[j]))
+        unit = values.unit(i) * (1 if values.far[j] > values.anchor[j] else -1)
+        number = anchor + slide * unit
+        near = exact(float(dtype(float(number))))
+        if near == number:
+            return None
+        towards = np.inf if number > near else -np.inf
+        other = exact(float(np.nextafter(dtype(float(near)), dtype(towards))))
+        first, second = sorted(((near - anchor) / unit, (other - anchor) / unit))
+        return first, second
+
     def margin(self, k: int) -> Fraction:
         """By how much rounding every slide to a number may change the sum of row k."""
         out = ZERO
@@ -427,7 +516,7 @@ class _Slide:
         return out
 
     def rounded(self, u: list[Fraction]) -> FloatArray | None:
-        """Numbers near the exact slides that satisfy all rows; None when there are none that near."""
+        """The first numbers near the exact slides that satisfy all rows; None when there are none that near."""
         choices = []
         for k, (i, slide) in enumerate(zip(self.moving, u, strict=True)):
             choices.append(list(self._numbers(i, slide, k < ROUNDED)))

@@ -321,7 +321,7 @@ class Explainer(ModelExplainer[TreeAsking]):
             section 3.9). Of a single number, the last value t that the tree itself sends left counts: left of the split
             are values up to ``t - split_margin``, right of it those from ``t + split_margin`` on. Scikit-learn compares
             in float32, so t lies a hair above the threshold b that it shows, and on a grid ``b - split_margin`` will
-            do, while ``b + split_margin`` is not enough.
+            do, while ``b + split_margin`` is not enough. Of a single column of levels, or of 0 and 1, it says nothing.
         class_costs : mapping of class label to float, optional
             For single trees, in the place of `target`: all these classes will do, and ending in one adds its cost to
             that of the change (oblique, section 3.9). The explanation is that of the class that comes out.

@@ -152,7 +152,7 @@ def explain_margins(
             query.restart()
             with task.within_limits(anew=True):
                 _, outcome = solve_leaves(query, judge, eps=margin)
-            held = "" if outcome.point is None else f"every split of the path holds by {margin:g}"
+            held = "" if outcome.point is None else f"every split of numbers on the path holds by {margin:g}"
             words = outcome.message or held
             yield replace(outcome, message=words), replace(task, split_margin=margin)
 

@@ -244,10 +244,10 @@ class CellRun(ReducedRun):
             self._hand_over(result)
             return
         leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
-        placed = self.cells.place(choice)
-        if placed is None:
+        placed = self.placed(choice)
+        if placed is None or placed.point is None:
             assert values is not None
-            logger.info("exact arithmetic refuses a choice of cells that the solver's tolerances allow")
+            logger.info("exact arithmetic finds no point in a choice of cells that the solver's tolerances allow")
             self.exclude(values.of_constraints(leaves))
             return
         met = meets(self.bound, self.upper)

@@ -70,7 +70,7 @@ class CoupledBalls(Balls):
             if n and seconds_left() <= 0:
                 break
             placed = self._alternatives[k].place(choice, hasty=True)
-            if placed is not None and self.ask(self._judge, placed.point):
+            if placed is not None and placed.point is not None and self.ask(self._judge, placed.point):
                 self.adopt(Incumbent(choice, placed.point, placed.cost))
                 break
         self.times["incumbent"] += time.perf_counter() - begin - self.times["confirm"]

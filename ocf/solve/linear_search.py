@@ -244,14 +244,17 @@ class LinearRun(Run):
             if point is None:
                 self.refused += 1
                 continue
-            cost = self.problem.cost.total(self.problem.space, self.problem.origin, point)
+            cost = self._cost(point)
             if best is None or cost < best[0]:
                 best = (cost, point)
             self.adopt(Incumbent(np.zeros(0, np.int64), point, cost))
         return None if best is None else best[1]
 
     def _onto_boundary(self, start: FloatArray, moving: list[int]) -> FloatArray | None:
-        """The first point on the way from a solver's point to the inside to which the model gives the class."""
+        """The first point on the way from a solver's point to the inside to which the model gives the class.
+
+        One to which it does so however it rounds, where that costs no more.
+        """
         problem = self.problem
         inside = _inside(problem, start, moving, self.margin)
         at_start = problem.surplus(start) - self.margin
@@ -265,14 +268,23 @@ class LinearRun(Run):
         # backwards too (t < 0): the solver may have gone too far within its tolerance
         t = float(np.max(-at_start[rising] / rise[rising]))
         unit = max(float(np.max(problem.error_bound[rising] / rise[rising])), 2.0**-53)
+        first: FloatArray | None = None
         for k in range(DOUBLINGS):
             at = t + unit * (2.0**k - 1)
             point = self._towards(start, inside, moving, min(at, 1.0))
-            if np.all(problem.surplus(point) - self.margin >= -problem.error_bound) and self.confirm(point):
-                return point
+            lead = problem.surplus(point) - self.margin
+            # beyond the bound on rounding the model says the same of a point in a table of others, too
+            certain = bool(np.all(lead >= problem.error_bound))
+            if (certain or (first is None and np.all(lead >= -problem.error_bound))) and self.confirm(point):
+                if certain:
+                    return point if first is None or meets(self._cost(first), self._cost(point)) else first
+                first = point
             if at >= 1.0:
-                return None
-        return None
+                break
+        return first
+
+    def _cost(self, point: FloatArray) -> float:
+        return self.problem.cost.total(self.problem.space, self.problem.origin, point)
 
     def _towards(self, start: FloatArray, inside: FloatArray, moving: list[int], t: float) -> FloatArray:
         """Point of the line, each value rounded inwards to one that its column can hold."""

@@ -13,6 +13,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent, find_incumbent
 from ocf.cells.reduction import MAX_PAIRS, reduce
+from ocf.cells.sliding import Placement
 from ocf.solve.outcome import Run
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.tolerances import meets, with_ties
@@ -85,12 +86,14 @@ class ReducedRun(Run):
         All cells in which there may be a point of interest, or one that costs as little.
     cells : CellProblem
         Those that are left by the best point.
+    left_open : float
+        Bound of cells that are excluded though columns may hold cheaper numbers in them; inf where there are none.
     """
 
     def __init__(self, cells: CellProblem, terms: Terms) -> None:
         super().__init__(terms.options, ("incumbent", "reduce", "instance"), terms.start)
         self.terms, self.limit, self.fewest = terms, terms.limit, terms.fewest
-        self.original = self.cells = cells
+        self.original, self.cells, self.left_open = cells, cells, np.inf
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
 
@@ -103,6 +106,22 @@ class ReducedRun(Run):
         if choice is not None and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self.close(Status.OPTIMAL, 0.0, "origin")
+
+    def close(self, status: Status, bound: float, by: str) -> None:
+        """End as `Run.close` does; without a proof where numbers that were not tried may be better.
+
+        Parameters
+        ----------
+        status : Status
+        bound : float
+        by : str
+        """
+        if self.left_open < self.upper and not meets(self.left_open, self.upper):
+            status = {Status.OPTIMAL: Status.FEASIBLE, Status.INFEASIBLE: Status.UNKNOWN}.get(status, status)
+            self.bound = bound = min(self.bound, bound, self.left_open)
+            by = ""
+            self.blame_rounding(status)
+        super().close(status, bound, by)
 
     # -- points --------------------------------------------------------------------------------------------
 
@@ -140,8 +159,21 @@ class ReducedRun(Run):
         choice : (n_features,) int64
             Counted within the features.
         """
-        placed = self.cells.place(choice)
-        return placed is not None and self.confirm(placed.point)
+        placed = self.placed(choice)
+        return placed is not None and placed.point is not None and self.confirm(placed.point)
+
+    def placed(self, choice: IntArray) -> Placement | None:
+        """The cheapest point of a choice of cells; what it leaves open of them is kept.
+
+        Parameters
+        ----------
+        choice : (n_features,) int64
+            Counted within the features.
+        """
+        out = self.cells.place(choice)
+        if out is not None and out.leaves_open:
+            self.left_open = min(self.left_open, out.bound)
+        return out
 
     # -- what is left --------------------------------------------------------------------------------------
 
@@ -274,7 +306,7 @@ def _cheapest_in_its_leaves(cells: CellProblem, best: Incumbent) -> Incumbent:
     """The cheapest point in the leaves of a point, which local search may have missed: the point itself if it is."""
     choice = cells.cheapest_within(cells.partition.leaves_at(best.cells))
     placed = None if choice is None else cells.place(choice, hasty=True)
-    if choice is None or placed is None or placed.cost >= best.cost:
+    if choice is None or placed is None or placed.point is None or placed.cost >= best.cost:
         return best
     return Incumbent(choice, placed.point, placed.cost)
 

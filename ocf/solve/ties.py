@@ -170,5 +170,5 @@ def _cheapest_points(cells: CellProblem, leaves: IntArray, most: float) -> Itera
     for choice in itertools.product(*tied):
         chosen = np.array(choice, np.int64)
         placed = cells.place(chosen)
-        if placed is not None and placed.cost <= most:
+        if placed is not None and placed.point is not None and placed.cost <= most:
             yield placed.point

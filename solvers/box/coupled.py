@@ -33,6 +33,7 @@ from ocf.solvers.box.quadratic import EPS, Quadratic, new_active_set
 from ocf.solvers.box.search import BoxResult, concluded
 from ocf.solvers.result import Progress, SolverOptions, monotone
 from ocf.support.limits import current
+from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
@@ -210,6 +211,7 @@ class CoupledSearch:
         self.refused = self.nodes = self.created = 0
         self.closed: set[bytes] = set()
         self.placed: dict[bytes, float] = {}
+        self.left_open = np.inf  # bound of cells in which columns may hold cheaper numbers than those that were tried
         self.queue: list[OpenBox] = []
         self.history: list[Progress] = []
         self._around = current()
@@ -376,6 +378,8 @@ class CoupledSearch:
         if x.tobytes() not in self.placed:
             placed = self.cells.place(x)
             self.placed[x.tobytes()] = np.inf if placed is None else placed.cost
+            if placed is not None and placed.leaves_open:
+                self.left_open = min(self.left_open, placed.bound)
         cost = self.placed[x.tobytes()]
         if cost == np.inf:
             return np.inf
@@ -402,12 +406,15 @@ class CoupledSearch:
     def _bound(self, own: OpenBox | None = None) -> float:
         """No point that is of use is cheaper."""
         least = min([*(box.bound for box in self.queue[:1]), *([own.bound] if own else [])], default=np.inf)
-        return float(min(least, self.limit, self.upper, self.cutoff))
+        return float(min(least, self.limit, self.upper, self.cutoff, self.left_open))
 
     def _record(self, own: OpenBox | None) -> None:
         self.history.append(Progress(time.perf_counter() - self.begin, self._bound(own), self.upper))
 
     def _result(self, stopped: str) -> BoxResult:
+        least = min(self.upper, self.cutoff)
+        if not stopped and self.left_open < least and not meets(self.left_open, least):
+            stopped = "rounding leaves cells open"
         status, bound, message = concluded(self.best, self.upper, self._bound(), self.cutoff, self.options, stopped)
         self._record(None)
         return BoxResult(

@@ -561,3 +561,19 @@ def test_a_copy_from_another_process_knows_the_order_of_the_columns() -> None:
     first, second = explainer.explain(rows), pickle.loads(pickle.dumps(explainer)).explain(rows)
     assert [(e.status, e.verified, e.cost) for e in second] == [(e.status, e.verified, e.cost) for e in first]
     assert all(e.verified for e in second)
+
+
+def test_answers_hold_in_a_table_of_others_too() -> None:
+    """NumPy adds up many rows in another order than one, which a point at the very boundary would not survive."""
+    answers = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"a": rng.normal(size=40).round(2), "k": rng.integers(0, 7, 40)})
+        y = (table.a + table.k / 4 + rng.normal(size=40) * 0.4 > 0.7).astype(int)
+        model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, y)
+        found = LinearExplainer(model, data=table).explain(table)
+        wanted = 1 - model.predict(table)
+        points = pd.concat([answer.counterfactual for answer in found])
+        assert (model.predict(points) == wanted).all()
+        answers += len(points)
+    assert answers == 320
