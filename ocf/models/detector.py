@@ -231,17 +231,17 @@ def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: 
     native, way, seen = wish.forest, None, None
     if native is None or not _is_fitted(native):
         native, way, seen = _fitted(wish, model, known)
+    least = None if wish.depth is None or not wish.required else float(wish.depth)
+    if wish.required and least is None and not len(known.table):
+        raise ProblemError(
+            f"plausibility: no row of the data has the target {ROWS_BY[known.by]}{known.left_out}, so there is no "
+            "quantile to take: give data with such rows, or the least average depth itself as depth"
+        )
     forest = read_isolation_forest(last_step(native))
     given, preprocessing = way or way_to(native, forest, model, known.table)
     given = _of_any_order(given, known.table)
-    least = None if wish.depth is None or not wish.required else float(wish.depth)
     detector = Detector(wish, key, forest, given, preprocessing, least, seen)
     if wish.required and least is None:
-        if not len(known.table):
-            raise ProblemError(
-                f"plausibility: no row of the data has the target {ROWS_BY[known.by]}{known.left_out}, so there is no "
-                "quantile to take: give data with such rows, or the least average depth itself as depth"
-            )
         seen = known.seen_by(given)
         if not len(seen.table):
             raise ProblemError(

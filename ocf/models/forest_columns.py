@@ -60,6 +60,12 @@ def way_to(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataF
     same = [inner.index(n) for n in names if n in inner] if names else [*range(seen)]
     # some of the columns that the model sees are not to be had, but must not be taken for those of the table either
     if of_table and len(same) == width:
+        if not len(rows):
+            raise DataError(
+                "whether the isolation forest was fitted on the table or on what the model sees of it, under the same "
+                "names, is told by rows of the target, of which the data have none: give data with such rows, or the "
+                "forest in a Pipeline"
+            )
         of_table = _is_of_table(forest, rows, model.encode(rows)[:, np.array(same, int)])
     if of_table:
         return _plain(names)

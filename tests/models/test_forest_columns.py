@@ -12,6 +12,7 @@ from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
 from ocf.errors import DataError
@@ -182,3 +183,20 @@ def test_a_forest_is_given_tables_of_the_kind_that_it_was_fitted_on(fitted: bool
     found = explainer.explain(row, True, plausibility=Plausibility(forest=forest))[0]
     assert found.verified
     assert found.status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"), [({}, "no row of the data has the target"), ({"depth": 2.0}, "data with such rows")]
+)
+def test_data_without_a_row_of_the_target_are_said_to_have_none(wish: dict[str, float], said: str) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 6, 60), "b": rng.integers(0, 6, 60)})
+    forest = IsolationForest(n_estimators=5, random_state=0).fit(table)
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)).fit(table, table.a + table.b > 5)
+    others = table[~model.predict(table)]
+    features = {name: {"bounds": [0, 5]} for name in table}
+    found = Explainer(model, data=others, features=features).explain(
+        others.head(1), True, plausibility={"forest": forest, **wish}
+    )[0]
+    assert found.status == "error"
+    assert said in found.message
