@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -203,10 +204,18 @@ class RowPlanes:
         left : bool
             Whether the path goes left there.
         eps : float
-            The margin; above 0 the tree's own threshold is taken.
+            The margin; above 0 the tree's own threshold is taken, unless totals lie on a grid.
         """
         t = float(self.tree.threshold[v])
-        return self._between.get(v, (t, t))[0 if left else 1] if eps == 0 else t
+        if eps == 0:
+            return self._between.get(v, (t, t))[0 if left else 1]
+        unit = self._grid_units.get(v)
+        if unit is None:
+            return t
+        # between two totals as well, from which the margin is taken off again
+        if left:
+            return math.floor((Fraction(t) - Fraction(eps)) / Fraction(unit)) * unit + unit / 2 + eps
+        return math.ceil((Fraction(t) + Fraction(eps)) / Fraction(unit)) * unit - unit / 2 - eps
 
     @cached_property
     def _left_only(self) -> set[int]:
@@ -243,8 +252,10 @@ class RowPlanes:
             row = self.over_columns[r]
             if np.isnan(domain.origin[tree.oblique_entries(v)[0]]).any():
                 continue
-            if exactly := self._on_a_grid(v, r):
-                out |= exactly
+            if v in self._grid_units:
+                unit = self._grid_units[v]
+                middle = math.floor(float(tree.threshold[v]) / unit) * unit + unit / 2
+                out[v] = middle, middle
                 continue
             if row[~listed].any():
                 continue
@@ -266,12 +277,22 @@ class RowPlanes:
             )
         return out
 
-    def _on_a_grid(self, v: int, r: int) -> dict[int, tuple[float, float]]:
-        """The threshold of a node whose totals are multiples of a number and not rounded: between two of them."""
+    @cached_property
+    def _grid_units(self) -> dict[int, float]:
+        """A number of which all totals of a node are multiples, of those nodes whose totals are not rounded."""
+        domain, tree = self.domain, self.tree
+        if not domain.levels and not len(domain.grid):
+            return {}
+        known = {v: r for v, r in self.place.items() if not np.isnan(domain.origin[tree.oblique_entries(v)[0]]).any()}
+        units_of = {v: self._grid_unit(v, r) for v, r in known.items()}
+        return {v: unit for v, unit in units_of.items() if unit is not None}
+
+    def _grid_unit(self, v: int, r: int) -> float | None:
+        """A number of which all totals of a node are multiples; None where there is none, or they are rounded."""
         domain, tree = self.domain, self.tree
         features, codes, weights = tree.oblique_entries(v)
         if tree.oblique_slack[tree.oblique_index[v]] or np.isin(features, domain.smooth).any():
-            return {}
+            return None
         steps = np.array([grid_unit(f) or 1.0 for f in domain.problem.space.features])
         own = np.minimum(units(steps), units(domain.origin))
         for i, columns in domain.levels.items():
@@ -282,10 +303,7 @@ class RowPlanes:
         reach = np.abs(self.weights[r]) @ np.abs(domain.base) + abs(t)
         weighed = self.over_columns[r] != 0  # others may have no limits
         reach += np.abs(self.over_columns[r, weighed]) @ np.maximum(np.abs(lower), np.abs(upper))[weighed]
-        if not is_exact(unit, reach):
-            return {}
-        middle = math.floor(t / unit) * unit + unit / 2
-        return {v: (middle, middle)}
+        return unit if is_exact(unit, reach) else None
 
     # -- rounding ---------------------------------------------------------------------------------------------
 

@@ -129,3 +129,23 @@ def test_own_costs_and_relations_that_bend_elsewhere() -> None:
     refused = priced.explain(row, target, constraints=[stepped])[0]
     assert refused.status == "error"
     assert "no line" in refused.message
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
+@pytest.mark.parametrize(("weight", "threshold", "margin"), [(0.5, 0.5, 0.5), (0.5, 1.5, 0.5), (2.0, 3.0, 1.0)])
+def test_totals_of_whole_numbers_may_lie_on_the_margin_itself(
+    weight: float, threshold: float, margin: float, solver: str
+) -> None:
+    """To the right of both splits: a whole number by the first, and another column by the second."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"i": np.arange(30) % 5, "c": np.round(rng.normal(size=30) * 10, 3)})
+    planes = [[weight, 0], [0, 0], [0, 2.0], [0, 0], [0, 0]]
+    classes = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1]]
+    sides = [1, -1, 3, -1, -1], [2, -1, 4, -1, -1]
+    tree = ObliqueTree(planes, [threshold, 0, 5.3, 0, 0], *sides, classes, classes=[0, 1], feature_names=("i", "c"))
+    row = pd.DataFrame({"i": [0], "c": [0.0]})
+    found = Explainer(tree, data=table).explain(row, 1, split_margin=margin, solver=solver)[0]
+    assert found.status == "optimal"
+    whole, other = found.counterfactual.iloc[0]
+    assert whole == min(i for i in range(5) if weight * i >= threshold + margin)
+    assert 2 * other == pytest.approx(5.3 + margin)
