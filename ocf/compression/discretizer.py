@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -38,12 +40,14 @@ from ocf.models.labels import as_classes, class_array
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
+from ocf.problem.costs import Cost
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.documents import fit
+from ocf.support.interruption import Interruption, raise_if_asked
 from ocf.support.limits import memory_of, within
 from ocf.support.progress import ProgressBar
 from ocf.support.schemas import CompressedRowSchema
-from ocf.trees.ensemble import SplitKind
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 if TYPE_CHECKING:
     from ocf.explain.explanation import Explanations
@@ -51,8 +55,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Rows that are explained between two looks at what is finished, for each process.
-CHUNK = 25
+#: Rows that are explained between two looks at what is finished: as many as take about so many seconds, that little is
+#: lost in a crash; for each process never more than the last number, and where there are several, that none waits long
+#: for the others, never less than the other one.
+SECONDS, FEWEST, CHUNK = 5.0, 4, 25
+
+#: Statuses of rows that a checkpoint keeps: a longer time limit, or a cure of what failed, changes nothing of these.
+CLOSED = ("optimal", "infeasible")
 
 
 class CounterfactualDiscretizer(ThresholdTransformer):
@@ -100,7 +109,8 @@ class CounterfactualDiscretizer(ThresholdTransformer):
     progress : bool, optional
         Progress bar on stderr; default on a terminal, elsewhere a line every so often.
     checkpoint : path, optional
-        File that keeps finished rows. A fit that was interrupted goes on from it, and loses none.
+        File that keeps rows whose search came to its end, every few seconds. A fit that was interrupted goes on from
+        it; rows whose time was over, or that failed, are done again.
 
     Attributes
     ----------
@@ -224,6 +234,9 @@ class CounterfactualDiscretizer(ThresholdTransformer):
             if not 0 <= getattr(self, name) <= 1:
                 raise ProblemError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
         memory_of(self.memory_limit)  # refuses what is no amount
+        whole = isinstance(self.n_jobs, int | np.integer) and not isinstance(self.n_jobs, bool)
+        if not whole or self.n_jobs == 0 or self.n_jobs < -1:
+            raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
         if self.p0 > self.p1:
             raise ProblemError(f"p0 = {self.p0} is above p1 = {self.p1}: no row has such a probability")
         self._check_q()
@@ -265,19 +278,21 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
         question = self._question(explainer)
         with (
-            Checkpoint(self.checkpoint, _fingerprint(self, origins), record_check(*origins.shape)) as kept,
+            Checkpoint(self.checkpoint, _fingerprint(self, explainer, origins), record_check(*origins.shape)) as kept,
             ProgressBar(len(rows), self.progress) as bar,
+            Interruption(),
         ):
-            for record in kept.done.values():
+            done = dict(kept.done)
+            for record in done.values():
                 bar.advance(record["status"])
-            open_rows = [k for k in range(len(rows)) if k not in kept.done]
-            for chunk in _chunks(open_rows, CHUNK * max(self.n_jobs, 1)):
+            open_rows = [k for k in range(len(rows)) if k not in done]
+            for chunk in _chunks(open_rows, joblib.effective_n_jobs(self.n_jobs)):
                 for k, record in _solved(explainer, question, rows, origins, current, chunk):
-                    if record["status"] == "interrupted":
-                        raise KeyboardInterrupt
-                    kept.add(k, record)
+                    if record["status"] in CLOSED:
+                        kept.add(k, record)
+                    done[k] = record
                     bar.advance(record["status"])
-            return [kept.done[k] for k in range(len(rows))]
+            return [done[k] for k in range(len(rows))]
 
     def _question(self, explainer: Explainer | LinearExplainer) -> dict[str, Any]:
         """Settings of every search; one wish for plausibility, so that its forest is fitted once."""
@@ -314,23 +329,47 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         return {**super().to_dict(), "settings": settings, "statuses": self.statuses_}
 
 
-def _fingerprint(d: CounterfactualDiscretizer, origins: FloatArray) -> dict[str, str]:
-    """Digests of what the counterfactuals depend on, by what it is; the solver is not among it."""
-    if d.checkpoint is None:
-        return {}
-    import joblib
+def _fingerprint(
+    d: CounterfactualDiscretizer, explainer: Explainer | LinearExplainer, origins: FloatArray
+) -> dict[str, str]:
+    """Digests of what the counterfactuals depend on, by what it is; neither the solver nor its time is among it.
 
+    Parameters
+    ----------
+    d : CounterfactualDiscretizer
+    explainer : Explainer or LinearExplainer
+    origins : (n, n_features) float64
+        Codes of the rows.
+    """
+    if d.checkpoint is None or not len(origins):
+        return {}
+    model, steps = _read(explainer, origins)
     wish = Plausibility.parse(d.plausibility)
     held: dict[str, Any] = {
-        "the model": d.estimator_,
+        "the model": model,
         "the rows": origins,
         **{name: getattr(d, name) for name in ("lambda0", "lambda1", "lambda2", "margin")},
         "plausibility": None if wish is None else [getattr(wish, f.name) for f in fields(wish) if f.repr],
         "constraints": d.constraints,
         "permitted_range": d.permitted_range,
-        "the features": json.dumps(d.space_.to_dict()),
+        "the features or the model's steps": [json.dumps(d.space_.to_dict()), steps],
     }
     return {name: str(joblib.hash(part)) for name, part in held.items()}
+
+
+def _read(explainer: Explainer | LinearExplainer, origins: FloatArray) -> tuple[str, str]:
+    """Texts of the model as it was read, alone and behind its steps.
+
+    The estimator itself is no sign of what it is: two copies of the same trees differ in bytes that nobody set.
+    """
+    if isinstance(explainer, LinearExplainer):
+        asked = [
+            explainer.prepared.problem(origins[0], k, Cost(l1=1.0), explainer.space)
+            for k in range(len(explainer.classes))
+        ]
+        sums = [(p.constant.tolist(), p.slopes.tolist(), [table.tolist() for table in p.tables]) for p in asked]
+        return json.dumps(sums), ""
+    return json.dumps(explainer.model.trees.ensemble.to_dict()), json.dumps(_lifted(explainer, origins).to_dict())
 
 
 def _solved(
@@ -341,7 +380,7 @@ def _solved(
     current: NDArray[Any],
     chunk: Sequence[int],
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Record of each row of a chunk; interrupted rows come last, so that none before them is lost.
+    """Record of each row of a chunk, as soon as the last of its other classes is done.
 
     Parameters
     ----------
@@ -355,16 +394,28 @@ def _solved(
         Their decisions, as places of classes.
     chunk : sequence of int
         Places of those to solve.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C, after the rows that are finished.
     """
     best: dict[int, dict[str, Any]] = {}
+    last = len(explainer.classes) - 1
     for index, label in enumerate(explainer.classes):
         asked = [k for k in chunk if current[k] != index]
         if not asked:
             continue
         found = explainer.explain(rows.iloc[asked], target=label, **question)
         for k, record in zip(asked, _records(found, explainer.space, origins[asked]), strict=True):
+            if record["status"] == "interrupted":
+                continue
             best[k] = _better(best.get(k), record)
-    yield from sorted(best.items(), key=lambda item: item[1]["status"] == "interrupted")
+            if index == last or (index == last - 1 and current[k] == last):
+                yield k, best[k]
+        raise_if_asked()  # who explains gives back what is finished, and the exception is gone
+        if any(e.status == "interrupted" for e in found):
+            raise KeyboardInterrupt
 
 
 def _count(
@@ -465,28 +516,51 @@ def _records(found: Explanations, space: FeatureSpace, origins: FloatArray) -> l
 
 
 def _better(first: dict[str, Any] | None, second: dict[str, Any]) -> dict[str, Any]:
-    """The cheaper of the counterfactuals of two other classes; a row that was interrupted for one is not finished."""
+    """The cheaper of the counterfactuals of two other classes; it is the cheapest only if both searches came to an end.
+
+    Parameters
+    ----------
+    first : dict or None
+    second : dict
+    """
     if first is None:
         return second
-    for record in (first, second):
-        if record["status"] == "interrupted":
-            return record
-    costs = [np.inf if record["cost"] is None else record["cost"] for record in (first, second)]
-    return second if costs[1] < costs[0] else first
+    best, other = sorted((first, second), key=lambda r: np.inf if r["cost"] is None else r["cost"])
+    if best["status"] in CLOSED and other["status"] not in CLOSED:
+        return {**best, "status": other["status"] if best["cost"] is None else "feasible"}
+    return best
 
 
-def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(items), size):
+def _chunks(items: Sequence[int], processes: int) -> Iterator[Sequence[int]]:
+    """Items in parts, as they are asked for, each as large as the time that items took so far allows.
+
+    Parameters
+    ----------
+    items : sequence of int
+    processes : int
+        That work at the same time.
+    """
+    least = 1 if processes == 1 else FEWEST * processes
+    begin, start, size = time.perf_counter(), 0, least
+    while start < len(items):
         yield items[start : start + size]
+        start += size
+        each = (time.perf_counter() - begin) / start
+        size = int(min(max(SECONDS / max(each, 1e-9), least), CHUNK * processes))
 
 
 def _cuts(explainer: Explainer | LinearExplainer, origins: FloatArray) -> list[FloatArray | None]:
     """Splits of each feature in coded values, increasing; None where every value matters: in sums over features."""
     if isinstance(explainer, LinearExplainer):
         return [None] * len(explainer.space)
-    first = (~np.isnan(origins)).argmax(axis=0)  # of what a row misses, its problem has no splits
-    row = explainer.space.to_frame(origins[first, np.arange(len(first))])
-    ensemble = explainer.problem(row, target=explainer.classes[0]).ensemble
+    ensemble = _lifted(explainer, origins)
     axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
     cuts = [np.unique(ensemble.threshold[axis & (ensemble.feature == i)]) for i in range(len(explainer.space))]
     return [None if not len(own) and i in ensemble.oblique_indices else own for i, own in enumerate(cuts)]
+
+
+def _lifted(explainer: Explainer, origins: FloatArray) -> Ensemble:
+    """The trees with splits of features in coded values."""
+    first = (~np.isnan(origins)).argmax(axis=0)  # of what a row misses, its problem has no splits
+    row = explainer.space.to_frame(origins[first, np.arange(len(first))])
+    return explainer.problem(row, target=explainer.classes[0]).ensemble

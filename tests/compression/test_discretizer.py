@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -18,7 +23,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ocf.compression.discretizer
-from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree
+from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, LinearExplainer, SurrogateTree
 from ocf.errors import DataError, MemoryLimitError, ModelError, ProblemError
 from ocf.explain.tree_asking import TreeAsking
 from ocf.problem.constraints import MaxChanges
@@ -245,6 +250,118 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
         CounterfactualDiscretizer(small(), checkpoint=path, lambda0=0.2).fit(X, y)
     with pytest.raises(DataError, match="different in the model, the rows:"):
         CounterfactualDiscretizer(small(learning_rate=0.2), checkpoint=path).fit(X, y)
+
+
+def kept_in(path):
+    """The rows of a checkpoint."""
+    return len(path.read_text().splitlines()) - 1
+
+
+@pytest.mark.parametrize("model", [RandomForestClassifier(10, random_state=0), LogisticRegression(max_iter=5000)])
+def test_a_model_from_a_file_goes_on_from_a_checkpoint(model, tmp_path, monkeypatch):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    joblib.dump(model.fit(X, y), tmp_path / "model")  # what it reads differs in bytes of the nodes that nobody set
+
+    def fit():
+        model = joblib.load(tmp_path / "model")
+        found = CounterfactualDiscretizer(model, prefit=True, checkpoint=tmp_path / "rows", progress=False)
+        return found.fit(X, y)
+
+    first = fit()
+
+    def never(*_, **__):
+        raise AssertionError("explained again")
+
+    monkeypatch.setattr(Explainer, "explain", never)
+    monkeypatch.setattr(LinearExplainer, "explain", never)
+    pd.testing.assert_frame_equal(fit().thresholds_, first.thresholds_)
+    other = clone(model).fit(X, y.sample(frac=1, random_state=0).to_numpy())
+    with pytest.raises(DataError, match="different in the model"):
+        CounterfactualDiscretizer(other, prefit=True, checkpoint=tmp_path / "rows").fit(X, y)
+
+
+def several_classes(monkeypatch, at, error):
+    """Rows of three classes of a forest; in the search of the row so many, counted from 1, an error comes."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    real, calls = TreeAsking.explain_each, []
+
+    def failing(self, rows, task):
+        for explanations in real(self, rows, task):
+            calls.append(explanations[0].row)
+            if len(calls) == at:
+                raise error
+            yield explanations
+
+    monkeypatch.setattr(TreeAsking, "explain_each", failing)
+    return X[::5], y[::5], RandomForestClassifier(5, random_state=0), calls
+
+
+def test_ctrl_c_stops_the_search_for_all_classes(tmp_path, monkeypatch):
+    X, y, forest, calls = several_classes(monkeypatch, 2, KeyboardInterrupt)
+    monkeypatch.setattr(ocf.compression.discretizer, "SECONDS", np.inf)
+    with pytest.raises(KeyboardInterrupt):
+        CounterfactualDiscretizer(forest, checkpoint=tmp_path / "rows", progress=False).fit(X, y)
+    assert len(calls) == 2
+    assert kept_in(tmp_path / "rows") == 0  # of no row all classes were tried
+
+
+def test_ctrl_c_is_not_lost_where_the_exception_is(tmp_path, monkeypatch):
+    X, y, forest, _ = several_classes(monkeypatch, 0, None)
+    explain, calls = Explainer.explain, []
+
+    def swallowing(self, rows, **question):
+        with suppress(KeyboardInterrupt):  # as compiled kernels do
+            calls.append(rows)
+            signal.raise_signal(signal.SIGINT)
+        return explain(self, rows, **question)
+
+    monkeypatch.setattr(Explainer, "explain", swallowing)
+    with pytest.raises(KeyboardInterrupt):
+        CounterfactualDiscretizer(forest, checkpoint=tmp_path / "rows", progress=False).fit(X, y)
+    assert len(calls) == 1
+
+
+def test_a_crash_loses_no_row_that_was_slow(tmp_path, monkeypatch):
+    X, y, forest, _ = several_classes(monkeypatch, 20, RuntimeError("crash"))
+    monkeypatch.setattr(ocf.compression.discretizer, "SECONDS", 0.0)
+    with pytest.raises(RuntimeError, match="crash"):
+        CounterfactualDiscretizer(forest, checkpoint=tmp_path / "rows", progress=False).fit(X, y)
+    assert kept_in(tmp_path / "rows") == 9  # each has two other classes
+
+
+@pytest.mark.parametrize("status", ["feasible", "unknown", "error"])
+def test_rows_that_were_not_finished_are_done_again(corner, tmp_path, monkeypatch, status):
+    X, y, tree = corner
+    real = TreeAsking.explain_each
+    given = {"counterfactual": None} if status != "feasible" else {}
+
+    def stopped(self, rows, task):
+        for explanations in real(self, rows, task):
+            yield [replace(e, status=status, **given) if e.row % 2 else e for e in explanations]
+
+    monkeypatch.setattr(TreeAsking, "explain_each", stopped)
+    path = tmp_path / "rows"
+    first = CounterfactualDiscretizer(tree, prefit=True, checkpoint=path).fit(X, y)
+    assert first.statuses_ == {"optimal": 6, status: 6}
+    assert kept_in(path) == 6
+    monkeypatch.setattr(TreeAsking, "explain_each", real)
+    again = CounterfactualDiscretizer(tree, prefit=True, checkpoint=path, time_limit=None).fit(X, y)
+    assert again.statuses_ == {"optimal": 12}
+
+
+def test_the_cheapest_of_several_classes_is_proven_where_each_search_is(monkeypatch):
+    X, y, forest, _ = several_classes(monkeypatch, 0, None)
+    real = TreeAsking.explain_each
+
+    def stopped(self, rows, task):  # for the last class nothing is found
+        for explanations in real(self, rows, task):
+            lost = {"status": "unknown", "counterfactual": None, "cost": None} if task.target == 2 else {}
+            yield [replace(e, **lost) for e in explanations]
+
+    monkeypatch.setattr(TreeAsking, "explain_each", stopped)
+    found = CounterfactualDiscretizer(forest, progress=False).fit(X, y)
+    assert set(found.statuses_) == {"optimal", "feasible"}
+    assert found.statuses_["optimal"] == 10  # of rows that have the last class
 
 
 def test_processes_and_solvers_agree(cancer, fitted):
