@@ -43,6 +43,7 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
 
     _thresholds: tuple[Threshold, ...]
     _multiplicities: NDArray[np.int64]
+    _columns: tuple[str, ...]
     space_: FeatureSpace
 
     def _kept(self) -> BoolArray:
@@ -106,13 +107,19 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
         return metrics(bits, y, [t.feature for t in self.kept_])
 
     def _table(self, X: Any, *, reset: bool) -> pd.DataFrame:
-        """Rows as a table with columns named by text; numbers are finite."""
+        """Rows as a table with columns named by text, those of an array as in the fit; numbers are finite."""
         X = in_pandas(X)
         if not isinstance(X, pd.DataFrame):
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_min_samples=1)
-            return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+            if reset:
+                self._columns = tuple(f"x{j}" for j in range(array.shape[1]))
+            return pd.DataFrame(array, columns=list(self._columns))
         validate_data(self, X, reset=reset, skip_check_array=True)
         table = X.rename(columns=str)
+        if reset:
+            self._columns = tuple(table.columns)
+        elif not set(self._columns) <= set(table.columns):  # fitted without names: scikit-learn has warned
+            table = table.set_axis(list(self._columns), axis=1)
         if table.empty:
             raise DataError(f"the table has {len(table)} rows and {table.shape[1]} columns: give at least one of each")
         numbers = table.select_dtypes("number").to_numpy(np.float64, na_value=np.nan)
@@ -205,7 +212,8 @@ class ThresholdBinarizer(ThresholdTransformer):
                 check_threshold(threshold, self.space_)
         self._thresholds = tuple(threshold for threshold, _ in rows)
         self._multiplicities = np.array([n for _, n in rows], np.int64)
-        self.n_features_in_ = len(self.space_.columns)
+        self._columns = self.space_.columns
+        self.n_features_in_ = len(self._columns)
         self.feature_names_in_ = np.array(self.space_.columns, dtype=object)
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -40,6 +41,26 @@ def test_tables_of_polars_are_taken_by_their_names(cancer, make):
     own, same = make(small()).fit(X, y), make(small()).fit(other, y)
     assert same.get_feature_names_out().tolist() == own.get_feature_names_out().tolist()
     assert np.array_equal(same.transform(other), own.transform(X))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names", "ignore:X has feature names")
+@pytest.mark.parametrize("names", [["a", "b"], ["x1", "x0"], [0, 1]])
+def test_columns_of_an_array_are_those_of_the_fit_in_order(names):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)) * [1, 100], columns=names)
+    y = (table[names[0]] + table[names[1]] / 100 > 0).astype(int)
+    fitted = CounterfactualDiscretizer(small(), p0=0, progress=False).fit(table, y)
+    guessed = GuessingThresholds(small()).fit(table, y)
+    for own in (fitted, guessed, ThresholdBinarizer(fitted.to_dict()).fit()):
+        expected = fitted if isinstance(own, ThresholdBinarizer) else own
+        assert np.array_equal(own.transform(table.to_numpy()), expected.transform(table))
+        assert own.metrics(table.to_numpy(), y) == expected.metrics(table, y)
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_a_table_is_taken_in_order_where_the_fit_was_of_an_array(cancer):
+    X, y = cancer
+    fitted = CounterfactualDiscretizer(small()).fit(X.to_numpy(), y)
+    assert np.array_equal(fitted.transform(X), fitted.transform(X.to_numpy()))
 
 
 def test_thresholds_in_a_file_do_the_same_without_the_model(data, fitted, tmp_path):
