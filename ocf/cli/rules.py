@@ -284,7 +284,8 @@ def _trade_off(
     except ValueError:
         raise ProblemError(f"--trade-off {levels!r} is not understood: give probabilities, as 0.5,0.7,0.9") from None
     parts = [rules.trade_off(rows.iloc[[k]], target, levels=asked, **settings) for k in range(len(rows))]
-    table = pd.concat(parts, keys=rows.index, names=["row", None]).reset_index(level="row").reset_index(drop=True)
+    label = "ocf_row" if {"row", "ocf_level"} & set(parts[0].columns) else "row"  # as `trade_off` names its columns
+    table = pd.concat(parts, keys=rows.index, names=[label, None]).reset_index(level=label).reset_index(drop=True)
     if path is None:
         text = table.to_string(index=False) + "\n"
     elif path.suffix.lower() == ".json":

@@ -640,7 +640,7 @@ class CounterfactualRules:
         table, of the kind of the row, or else of the data
             One row for each level that some rule reaches, ascending: its `level`, the rule's `probability`, the `cost`,
             whether the model gives the target there (`reached`, None without a model), the `rule` in words, and the
-            point's columns.
+            point's columns. Those names get the prefix ``ocf_`` where the data have one of them.
         """
         asked, cost = checked_levels(levels), Cost.parse(norm)
         if "rule_level" in settings:
@@ -663,7 +663,10 @@ class CounterfactualRules:
                 "rule": pd.Series([str(own.rule) for own in found], dtype=str),
             }
         )
-        table = pd.concat([told, self._answering.table(points)], axis=1)
+        values = self._answering.table(points)
+        if set(told.columns) & set(values.columns):
+            told = told.add_prefix("ocf_")
+        table = pd.concat([told, values], axis=1)
         return frames_of(x, self._frames).native(table)
 
     def _most_probable_part(self, rule: Rule, coded: FloatArray, target: Any) -> Rule:

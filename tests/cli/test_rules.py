@@ -123,6 +123,20 @@ def test_command_tells_what_safety_costs(folder: Path) -> None:
     assert "give probabilities, as" in run(folder, *words, "much").err
 
 
+def test_columns_that_are_named_like_those_of_the_answer_keep_their_names(tmp_path: Path) -> None:
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)).round(2), columns=["row", "b"])
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, (table.row + table.b > 0).astype(int))
+    joblib.dump(model, tmp_path / "m.joblib")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    rows = ",".join(map(str, table.index[model.predict(table) == 0][:2]))
+    words = ("--rows", rows, "--target", "1", "--trade-off", "5e-1", "-o", "o.json")
+    answer = run(tmp_path, "m.joblib", "t.csv", *words)
+    assert answer.code == ExitCode.SOLVED, answer.err
+    found = pd.DataFrame(json.loads((tmp_path / "o.json").read_text()))
+    assert found.columns.tolist() == ["ocf_row", "level", "probability", "cost", "reached", "rule", "row", "b"]
+    assert ",".join(map(str, found.ocf_row)) == rows
+
+
 def test_command_prefers_the_most_probable_rule(folder: Path) -> None:
     precision = {}
     for prefer in ("large", "probable"):

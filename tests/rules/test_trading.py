@@ -50,6 +50,17 @@ def test_more_safety_costs_more(patchy: CounterfactualRules, poor: pd.DataFrame)
         assert tried.income.iloc[max(first - 1, 0)] <= found.income[k] <= tried.income.iloc[first]
 
 
+def test_columns_that_are_named_like_those_of_the_answer_keep_their_names(table: pd.DataFrame) -> None:
+    named = table[COLUMNS].set_axis(["cost", "level"], axis=1)
+    rules = explain(None, named, np.where(named.level > 50, "granted", "refused"))
+    found = rules.trade_off(named[named.level < 30].iloc[[0]], "granted", levels=[0.5])
+    assert found.columns.tolist() == [
+        "ocf_level", "ocf_probability", "ocf_cost", "ocf_reached", "ocf_rule", "cost", "level"
+    ]  # fmt: skip
+    assert (found.ocf_level == 0.5).all()
+    assert (found.level > 30).all()
+
+
 def test_the_norm_is_the_users(patchy: CounterfactualRules, poor: pd.DataFrame) -> None:
     row = poor[COLUMNS]
     l1, l0 = (patchy.trade_off(row, 1, levels=[0.6], norm=norm).cost.iloc[0] for norm in ("l1", "l0"))
