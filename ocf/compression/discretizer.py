@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,6 +43,7 @@ from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
+from ocf.support.amounts import real_number
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.documents import fit
 from ocf.support.interruption import Interruption, raise_if_asked
@@ -80,7 +83,8 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         Whether `estimator` is fitted already and taken as it is.
     p0, p1 : float
         Bounds on the model's probability of the row's class. Models without probabilities are given the logistic of
-        their decision value. With k classes the probability of the winner may be as low as 1/k.
+        their decision value; those without that too, such as hard votes, need 0 and 1. With k classes the probability
+        of the winner may be as low as 1/k.
     lambda0, lambda1, lambda2 : float
         Coefficients of the l0, l1 and squared l2 norm in the cost of a counterfactual, on features divided by their
         range.
@@ -231,7 +235,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
 
     def _check_settings(self) -> None:
         for name in ("p0", "p1", "merge"):
-            if not 0 <= getattr(self, name) <= 1:
+            if not 0 <= real_number(getattr(self, name)) <= 1:
                 raise ProblemError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
         memory_of(self.memory_limit)  # refuses what is no amount
         whole = isinstance(self.n_jobs, int | np.integer) and not isinstance(self.n_jobs, bool)
@@ -242,7 +246,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         self._check_q()
 
     def _check_q(self) -> None:
-        if not 0 <= self.Q <= 1:
+        if not 0 <= real_number(self.Q) <= 1:
             raise ProblemError(f"Q must lie in [0, 1], not {self.Q!r}")
 
     def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
@@ -261,8 +265,10 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         decided = np.asarray(explainer.model.decide(table)).tolist()
         labels = as_classes(y.tolist(), explainer.classes, "y")
         right = np.array([explainer.classes[k] == label for k, label in zip(decided, labels, strict=True)])
-        probability = _winning_probability(explainer.model, X, table)
-        return np.flatnonzero(right & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
+        if self.p0 > 0 or self.p1 < 1:  # all probabilities lie in [0, 1], also those that a model does not tell
+            probability = _probability_of(explainer.model, X, table, np.asarray(decided))
+            right &= (self.p0 <= probability) & (probability <= self.p1)
+        return np.flatnonzero(right).astype(np.int64)
 
     def _refuse_missing(self, origins: FloatArray, cuts: Sequence[FloatArray | None]) -> None:
         """Refuse missing values that are on no side of a threshold; a missing category is none of the levels."""
@@ -319,7 +325,10 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         self._check_q()
         if not len(self._multiplicities):
             return np.zeros(0, bool)
-        return self._multiplicities >= np.quantile(self._multiplicities, self.Q)
+        counts = np.sort(self._multiplicities).tolist()
+        place = Fraction(str(self.Q)) * (len(counts) - 1)  # exact: of 381, 0.55 is the 210th, and not just above it
+        lower, upper = counts[math.floor(place)], counts[math.ceil(place)]
+        return self._multiplicities >= math.ceil(lower + (place - math.floor(place)) * (upper - lower))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of schema ``ocf.thresholds/1``: the settings, the features and the thresholds kept."""
@@ -478,26 +487,38 @@ def record_check(n_rows: int, n_features: int) -> Callable[[int, dict[str, Any]]
     return check
 
 
-def _winning_probability(model: UserModel, X: Any, table: pd.DataFrame) -> FloatArray:
-    """Probability of the predicted class of each row, (n,)."""
-    native = model.native
+def _probability_of(model: UserModel, X: Any, table: pd.DataFrame, decided: NDArray[Any]) -> FloatArray:
+    """Probability of the class that the model decides for in each row, (n,); it need not be the largest.
+
+    Parameters
+    ----------
+    model : UserModel
+    X : DataFrame or array (n, n_columns)
+        As the model was fitted.
+    table : DataFrame (n, n_columns)
+    decided : (n,) int
+        Places of the classes.
+    """
+    native, rows = model.native, np.arange(len(table))
     if model.probabilities is not None:  # in the dtypes that it was fitted on
-        return np.asarray(model.probabilities(table)).max(axis=1)
+        return np.asarray(np.asarray(model.probabilities(table))[rows, decided])
     if hasattr(native, "predict_proba"):
-        return np.asarray(native.predict_proba(X)).max(axis=1)
+        return np.asarray(np.asarray(native.predict_proba(X))[rows, decided])
     if hasattr(native, "decision_function"):
         scores = np.asarray(native.decision_function(X), np.float64)
     elif model.trees.ensemble.decision.link in ("logistic", "softmax"):  # boosters without an estimator around them
         scores = model.trees.scores(model.encode(table))
         if model.trees.ensemble.decision.link == "softmax":
-            return softmax(scores, axis=1).max(axis=1)
+            return np.asarray(softmax(scores, axis=1)[rows, decided])
         scores = scores[:, 0]
     else:
-        raise ProblemError(f"{type(native).__name__} tells no probabilities: leave p0 and p1 to a model that does")
+        raise ProblemError(
+            f"{type(native).__name__} tells no probabilities, by which rows are chosen: p0=0 with p1=1 takes them all"
+        )
     if scores.ndim == 1:
-        return expit(np.abs(scores))
+        return np.asarray(expit(np.where(decided == 1, scores, -scores)))
     odds = expit(scores)
-    return odds.max(axis=1) / odds.sum(axis=1)
+    return np.asarray(odds[rows, decided] / odds.sum(axis=1))
 
 
 def _records(found: Explanations, space: FeatureSpace, origins: FloatArray) -> list[dict[str, Any]]:

@@ -14,9 +14,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.datasets import load_iris, make_classification
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 from sklearn.svm import LinearSVC
@@ -24,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ocf.compression.discretizer
 from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, LinearExplainer, SurrogateTree
-from ocf.errors import DataError, MemoryLimitError, ModelError, ProblemError
+from ocf.errors import DataError, MemoryLimitError, ModelError, OcfError, ProblemError
 from ocf.explain.tree_asking import TreeAsking
 from ocf.problem.constraints import MaxChanges
 
@@ -108,6 +109,32 @@ def test_probabilities_bound_the_rows(cancer, fitted):
     assert found.rows_.tolist() == np.flatnonzero(right & (probability >= middle) & (probability <= 0.95)).tolist()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        FixedThresholdClassifier(RandomForestClassifier(3, max_depth=3, random_state=0), threshold=0.3),
+        LogisticRegression(max_iter=5000),
+    ],
+)
+def test_the_probability_is_that_of_the_class_that_is_decided(model):
+    X, y = make_classification(60, 4, n_informative=3, n_redundant=0, random_state=0)
+    found = CounterfactualDiscretizer(model, p0=0.5, p1=0.99).fit(X, y)
+    decided = found.estimator_.predict(X)
+    probability = found.estimator_.predict_proba(X)[np.arange(len(X)), decided]
+    assert found.rows_.tolist() == np.flatnonzero(
+        (decided == y) & (probability >= 0.5) & (probability <= 0.99)
+    ).tolist()  # fmt: skip
+
+
+def test_a_model_without_probabilities_takes_all_rows_or_says_so(cancer):
+    X, y = cancer
+    votes = VotingClassifier([(str(k), DecisionTreeClassifier(max_depth=1, random_state=k)) for k in range(3)])
+    with pytest.raises(ProblemError, match=r"VotingClassifier tells no probabilities, .*: p0=0 with p1=1 takes them"):
+        CounterfactualDiscretizer(votes).fit(X, y)
+    found = CounterfactualDiscretizer(votes, p0=0).fit(X, y)
+    assert found.rows_.tolist() == np.flatnonzero(found.estimator_.predict(X) == y).tolist()
+
+
 def test_thresholds_are_the_models_own_splits_and_part_each_couple(cancer, fitted):
     X, _ = cancer
     explainer = Explainer(fitted.estimator_, data=X)
@@ -139,6 +166,18 @@ def test_q_selects_nested_thresholds_without_solving(cancer, fitted, monkeypatch
     fitted.set_params(Q=0.0)
 
 
+def test_the_quantile_is_exact():
+    """Of 26 multiplicities the 0.28-quantile is the 8th, which floats put just above it."""
+    levels = np.arange(27.0).cumsum()  # each but the first is nearer to the one below
+    X = pd.DataFrame({"a": levels})
+    tree = DecisionTreeClassifier(random_state=0).fit(X, np.arange(27) % 2)
+    rows = X.iloc[np.repeat(np.arange(27), [1, 9, *[1] * 8, *[10] * 17])]
+    found = CounterfactualDiscretizer(tree, prefit=True, Q=0.28).fit(rows, tree.predict(rows))
+    assert sorted(found.thresholds_["multiplicity"]) == [1] * 8 + [10] * 18
+    assert len(found.kept_) == 26
+    assert len(found.set_params(Q=0.29).kept_) == 18
+
+
 def clone_with(discretizer, q):
     return discretizer.set_params(Q=q)
 
@@ -147,13 +186,18 @@ def test_bad_settings_say_what_is_wrong(cancer):
     X, y = cancer
     for settings, message in (
         ({"Q": 1.5}, "Q must lie"),
+        ({"Q": "x"}, "Q must lie in .*, not 'x'"),
+        ({"p0": "x"}, "p0 must lie in .*, not 'x'"),
+        ({"merge": None}, "merge must lie in .*, not None"),
+        ({"n_jobs": 1.5}, "n_jobs is a number of processes, or -1 for one per core, not 1.5"),
+        ({"n_jobs": 0}, "n_jobs is a number of processes"),
         ({"p0": -0.1}, "p0 must lie"),
         ({"p0": 0.9, "p1": 0.6}, "is above p1"),
         ({"prefit": True, "estimator": None}, "needs the fitted model"),
         ({"lambda0": 0.0, "lambda1": 0.0}, "not all 0"),
         ({"solver": "gurobi"}, "no solver 'gurobi'"),
     ):
-        with pytest.raises((ProblemError, Exception), match=message):
+        with pytest.raises(OcfError, match=message):
             CounterfactualDiscretizer(**{"estimator": small(), **settings}).fit(X, y)
     with pytest.raises(ModelError, match="regressor"):
         CounterfactualDiscretizer(DecisionTreeRegressor(max_depth=1).fit(X, y), prefit=True).fit(X, y)
