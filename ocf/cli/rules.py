@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ocf.cli.base import ExitCode, deliver, guarded
+from ocf.cli.base import ExitCode, complain, deliver, guarded
 from ocf.cli.flags import in_flags
 from ocf.cli.options import (
     OUT,
@@ -25,11 +26,11 @@ from ocf.cli.options import (
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, in_words, label_column, read_table, said_levels
-from ocf.support.interruption import sigterm_as_ctrl_c
+from ocf.support.interruption import Interruption, is_interruption, raise_if_asked, sigterm_as_ctrl_c
 from ocf.support.messages import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
 
@@ -45,7 +46,7 @@ EXIT_CODES = """\
   [cyan]1[/]  internal error
   [cyan]2[/]  usage, model or data error
   [cyan]3[/]  for some row no rule is precise enough, or with --cover it is in no region
-[cyan]130[/]  interrupted; the rules of finished rows are written
+[cyan]130[/]  interrupted; the rules or points of finished rows are written, with --cover nothing
 """
 
 
@@ -259,9 +260,24 @@ def _covering(
     """Rules of a few regions that together hold the rows, and whether some row that lacks the target is in none."""
     if target is None:
         raise ProblemError("--cover needs --target: a region has no answer of its own")
-    found = rules.regional_set(rows, target, **settings)
+    with _ending_at_ctrl_c("interrupted: no region was written, since they are chosen for all rows together"):
+        found = rules.regional_set(rows, target, **settings)
     typer.echo(str(found).splitlines()[0], err=True)
     return found.rules, found.coverage < 1 and bool(rules.lacks(rows, target).any())
+
+
+@contextmanager
+def _ending_at_ctrl_c(message: str) -> Iterator[None]:
+    """End the command with a message where it is interrupted, whatever became of the exception that said so."""
+    try:
+        with sigterm_as_ctrl_c(), Interruption():
+            yield
+            raise_if_asked()
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interruption(error):
+            raise
+        complain(message)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _trade_off(
@@ -273,28 +289,54 @@ def _trade_off(
     settings: dict[str, Any],
 ) -> NoReturn:
     """Write the cheapest point in a rule for each probability and row, and end the command."""
+    try:
+        asked = [float(word) for word in levels.split(",")]
+    except ValueError:
+        raise ProblemError(f"--trade-off {levels!r} is not understood: give probabilities, as 0.5,0.7,0.9") from None
+    parts: list[pd.DataFrame] = []
+    try:
+        with _ending_at_ctrl_c("interrupted; the points of finished rows are written"):
+            for k in range(len(rows)):
+                parts.append(rules.trade_off(rows.iloc[[k]], target, levels=asked, **settings))
+                raise_if_asked()
+    except typer.Exit:
+        _write_points(parts, rows.index, path)
+        raise
+    if not _write_points(parts, rows.index, path):
+        raise typer.Exit(ExitCode.USAGE)
+    raise typer.Exit(ExitCode.SOLVED if all(map(len, parts)) else ExitCode.INFEASIBLE)
+
+
+def _write_points(parts: list[pd.DataFrame], index: pd.Index[Any], path: Path | None) -> bool:
+    """Write the points of rows, if there are any; False when the file could not be written and stdout had to do.
+
+    Parameters
+    ----------
+    parts : list of DataFrame
+        Of each row that is finished.
+    index : Index (n,)
+        Labels of all rows.
+    path : Path or None
+    """
     import json
 
     import pandas as pd
 
     from ocf.support.json_dtypes import plain
 
-    try:
-        asked = [float(word) for word in levels.split(",")]
-    except ValueError:
-        raise ProblemError(f"--trade-off {levels!r} is not understood: give probabilities, as 0.5,0.7,0.9") from None
-    parts = [rules.trade_off(rows.iloc[[k]], target, levels=asked, **settings) for k in range(len(rows))]
+    if not parts:
+        return True
     label = "ocf_row" if {"row", "ocf_level"} & set(parts[0].columns) else "row"  # as `trade_off` names its columns
-    table = pd.concat(parts, keys=rows.index, names=[label, None]).reset_index(level=label).reset_index(drop=True)
+    table = (
+        pd.concat(parts, keys=index[: len(parts)], names=[label, None]).reset_index(level=label).reset_index(drop=True)
+    )
     if path is None:
         text = table.to_string(index=False) + "\n"
     elif path.suffix.lower() == ".json":
         text = json.dumps(plain(table.to_dict("records")), ensure_ascii=False)
     else:
         text = table.to_csv(index=False, lineterminator="\n")
-    if not deliver(text, path):
-        raise typer.Exit(ExitCode.USAGE)
-    raise typer.Exit(ExitCode.SOLVED if all(map(len, parts)) else ExitCode.INFEASIBLE)
+    return deliver(text, path)
 
 
 def _write(answer: RuleSets, path: Path | None) -> bool:

@@ -23,6 +23,11 @@ from ocf.support.wording import plain_number
 #: Schema of the JSON of rules.
 SCHEMA = "ocf.rules/1"
 
+#: Of the table of conditions.
+COLUMNS = (
+    "row", "rule", "feature", "lower", "upper", "open_below", "levels", "precision", "coverage", "support",
+)  # fmt: skip
+
 #: Rows whose rules a notebook shows.
 MOST = 20
 
@@ -196,24 +201,12 @@ class RuleSet(Sequence[Rule]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per condition of each rule."""
-        columns = [
-            "row",
-            "rule",
-            "feature",
-            "lower",
-            "upper",
-            "open_below",
-            "levels",
-            "precision",
-            "coverage",
-            "support",
-        ]
         rows = [
             (self.row, k, c.feature, c.lower, c.upper, c.open_below, c.levels, r.precision, r.coverage, r.support)
             for k, r in enumerate(self.rules)
             for c in r.conditions
         ]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
@@ -294,7 +287,7 @@ class RuleSets(Sequence[RuleSet]):
     def to_frame(self) -> pd.DataFrame:
         """One row per condition of each rule of each row."""
         frames = [own.to_frame() for own in self if own.rules]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
 
     def to_json(self, path: str | Path | None = None, *, indent: int | None = 2) -> str:
         """Strict JSON; written to `path` if one is given.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +240,46 @@ def test_ctrl_c_writes_the_rules_of_finished_rows(
     answer = run(folder, *words, "-o", str(tmp_path / "rules.json"))
     assert answer.code == ExitCode.INTERRUPTED, answer.err
     assert len(json.loads((tmp_path / "rules.json").read_text())["rule_sets"]) == 1
+
+
+def test_ctrl_c_writes_the_points_of_finished_rows(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trade_off, calls = CounterfactualRules.trade_off, []
+
+    def interrupted(self: CounterfactualRules, *args: Any, **settings: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 2:
+            with suppress(KeyboardInterrupt):  # as compiled kernels do
+                signal.raise_signal(signal.SIGTERM)
+        return trade_off(self, *args, **settings)
+
+    monkeypatch.setattr(CounterfactualRules, "trade_off", interrupted)
+    words = ("forest.joblib", "rows.csv", "--rows", poor(folder, 3), "--trade-off", "5e-1")
+    answer = run(folder, *words, "-o", str(tmp_path / "points.csv"))
+    assert answer.code == ExitCode.INTERRUPTED, answer.err
+    assert "interrupted; the points of finished rows are written" in answer.err
+    assert len(calls) == 2
+    assert pd.read_csv(tmp_path / "points.csv").row.nunique() == 2
+
+
+def test_ctrl_c_ends_the_choice_of_regions(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(CounterfactualRules, "regional", interrupted)
+    words = ("forest.joblib", "rows.csv", "--target", "granted", "--cover", "leaves")
+    answer = run(folder, *words, "-o", str(tmp_path / "rules.json"))
+    assert answer.code == ExitCode.INTERRUPTED, answer.err
+    assert "interrupted: no region was written" in answer.err
+    assert not (tmp_path / "rules.json").exists()
+
+
+def test_a_table_without_rules_has_its_header(folder: Path, tmp_path: Path) -> None:
+    granted = pd.read_csv(folder / "answers.csv").answer == "granted"
+    words = ("forest.joblib", "rows.csv", "--target", "granted", "--rows", str(granted.idxmax()))
+    answer = run(folder, *words, "-o", str(tmp_path / "rules.csv"))
+    assert answer.code == ExitCode.SOLVED, answer.err
+    table = pd.read_csv(tmp_path / "rules.csv")
+    assert table.empty
+    assert table.columns[:3].tolist() == ["row", "rule", "feature"]
