@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
+    from numpy.typing import NDArray
 
     from ocf.rules.explainer import CounterfactualRules
     from ocf.rules.objects import RuleSets
@@ -157,11 +158,8 @@ def rules(
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
     train = others[0] if others else table
     native = _load(model, trust_pickle)
-    answers = None
-    if labels is not None:
-        classes = getattr(native, "classes", getattr(native, "classes_", ()))
-        answers = label_column(train, labels, reference or data, classes, "--labels").to_numpy()
-        table, train = (t.drop(columns=labels, errors="ignore") for t in (table, train))
+    answers, own = _answers(native, labels, (train, reference or data), (table, data))
+    table, train = (t.drop(columns=[labels], errors="ignore") for t in (table, train))
     known = said_levels(said.features)
     table, train = (_own(t, native, path, known) for t, path in ((table, data), (train, reference or data)))
     found = CounterfactualRules(
@@ -171,12 +169,15 @@ def rules(
         level=level, rule_level=0.9 if rule_level is None else rule_level, candidates=candidates, seed=seed,
     )  # fmt: skip
     table = in_words(table, data, {feature.name: feature.levels for feature in found.space.features})
-    chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
+    places = slice(None) if rows is None else parse_rows(rows, len(table))
+    chosen = table.iloc[places]
     wanted = _target(said.solve.get("target"), found)
     settings: dict[str, Any] = {
         "n_rules": n_rules, "prefer": prefer, "sets": sets, "every_set": every_set, "method": method,
         "time_limit": said.solve.get("time_limit", TIME_LIMIT),
     }  # fmt: skip
+    if own is not None:
+        settings["answers"] = own.iloc[places].tolist()
     if trade_off is not None:
         settings["norm"] = said.solve.get("norm", "l1")
         _trade_off(found, chosen, wanted, trade_off, output, settings)
@@ -227,6 +228,26 @@ def _load(path: Path, trust_pickle: bool) -> Any:
         return native
 
 
+def _answers(
+    model: Any, labels: str | None, train: tuple[pd.DataFrame, Path], rows: tuple[pd.DataFrame, Path]
+) -> tuple[NDArray[Any] | None, pd.Series[Any] | None]:
+    """Answers of the training data, and of the rows where these have them; None where the model says them.
+
+    Parameters
+    ----------
+    model : object
+    labels : str or None
+        Column that holds the answers.
+    train, rows : (DataFrame, Path)
+        Tables and their files.
+    """
+    if labels is None:
+        return None, None
+    classes = getattr(model, "classes", getattr(model, "classes_", ()))
+    own = label_column(rows[0], labels, rows[1], classes, "--labels") if labels in rows[0].columns else None
+    return label_column(train[0], labels, train[1], classes, "--labels").to_numpy(), own
+
+
 def _own(table: pd.DataFrame, model: Any, path: Path, known: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
     """The table with just the model's columns."""
     from ocf.models.user_model import UserModel
@@ -263,7 +284,7 @@ def _covering(
     with _ending_at_ctrl_c("interrupted: no region was written, since they are chosen for all rows together"):
         found = rules.regional_set(rows, target, **settings)
     typer.echo(str(found).splitlines()[0], err=True)
-    return found.rules, found.coverage < 1 and bool(rules.lacks(rows, target).any())
+    return found.rules, found.coverage < 1 and bool(rules.lacks(rows, target, settings.get("answers")).any())
 
 
 @contextmanager
@@ -293,11 +314,12 @@ def _trade_off(
         asked = [float(word) for word in levels.split(",")]
     except ValueError:
         raise ProblemError(f"--trade-off {levels!r} is not understood: give probabilities, as 0.5,0.7,0.9") from None
+    own = settings.pop("answers", None) or [None] * len(rows)
     parts: list[pd.DataFrame] = []
     try:
         with _ending_at_ctrl_c("interrupted; the points of finished rows are written"):
             for k in range(len(rows)):
-                parts.append(rules.trade_off(rows.iloc[[k]], target, levels=asked, **settings))
+                parts.append(rules.trade_off(rows.iloc[[k]], target, levels=asked, answer=own[k], **settings))
                 raise_if_asked()
     except typer.Exit:
         _write_points(parts, rows.index, path)

@@ -28,6 +28,7 @@ Choices where the paper is silent
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -50,7 +51,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.targets import wanted_class
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
-from ocf.rules.answering import AnsweringModel, distinct
+from ocf.rules.answering import AnsweringModel, distinct, plain_answer
 from ocf.rules.conditions import Condition, intervals_of
 from ocf.rules.covering import (
     SUFFICIENT_ROWS,
@@ -83,6 +84,7 @@ from ocf.support.amounts import real_number
 from ocf.support.documents import check_names
 from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import memory_of, within
+from ocf.support.messages import counted, listed
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
@@ -210,6 +212,7 @@ class CounterfactualRules:
         solver: str = "highs",
         time_limit: float | None = TIME_LIMIT,
         every_set: bool = False,
+        answer: Any = None,
     ) -> RuleSet:
         """Rules for one row.
 
@@ -240,6 +243,8 @@ class CounterfactualRules:
         every_set : bool
             Whether all minimal divergent explanations are named (`RuleSet.others`); the rules are about the most
             probable one.
+        answer : object, optional
+            What the row has now, such as an observed answer; by default what the model gives it.
 
         Returns
         -------
@@ -251,7 +256,7 @@ class CounterfactualRules:
             time_limit=time_limit, every_set=every_set,
         )  # fmt: skip
         table, coded = self._row(x)
-        predicted = self._answering.first(coded)
+        predicted = self._answering.first(coded) if answer is None else self._known([answer])[0]
         wanted = self._wanted(target, predicted)
         original = dict(zip(self.space.names, map(Feature.label, self.space.features, coded[0]), strict=True))
         blank = RuleSet(table.index[0], "local", predicted, wanted.words, original=original)
@@ -285,7 +290,13 @@ class CounterfactualRules:
         return ProbabilityQuery(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def local_many(
-        self, rows: pd.DataFrame | ArrayLike, target: Any = None, *, progress: bool | None = None, **settings: Any
+        self,
+        rows: pd.DataFrame | ArrayLike,
+        target: Any = None,
+        *,
+        answers: ArrayLike | None = None,
+        progress: bool | None = None,
+        **settings: Any,
     ) -> RuleSets:
         """Rules for each of several rows; see `local` for the settings.
 
@@ -294,6 +305,8 @@ class CounterfactualRules:
         rows : table, list of dicts, or array (n, n_columns)
         target : object
             Of every row, as in `local`.
+        answers : (n,) array, optional
+            What the rows have now, as in `local`.
         progress : bool, optional
             Whether to show a bar; by default on a terminal.
         **settings
@@ -306,7 +319,10 @@ class CounterfactualRules:
         """
         table = self._rows(rows)
         complete_rows(self.space, table)  # refuses a row before others are worked on
-        return _ask_each_row(len(table), lambda k: self.local(table.iloc[[k]], target, **settings), progress)
+        own = [None] * len(table) if answers is None else self._known(answers, len(table))
+        return _ask_each_row(
+            len(table), lambda k: self.local(table.iloc[[k]], target, answer=own[k], **settings), progress
+        )
 
     def regional(self, region: Subgroup | Mapping[str, Any], target: Any = None, **settings: Any) -> RuleSet:
         """Rules for all rows of a region.
@@ -328,7 +344,7 @@ class CounterfactualRules:
         blank = RuleSet(None, "regional", None, wanted.words, conditions_of(self.forest, self.space, query.held))
         return self._solve(query, blank, begin, search)
 
-    def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any) -> BoolArray:
+    def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any, answers: ArrayLike | None = None) -> BoolArray:
         """Which rows the model does not give the target, (n,); all of them without a model.
 
         Parameters
@@ -336,8 +352,13 @@ class CounterfactualRules:
         rows : table, list of dicts, or array (n, n_columns)
         target : object
             As in `local`.
+        answers : (n,) array, optional
+            What the rows have now, as in `local`.
         """
         coded = self.space.from_frame(self._rows(rows))
+        if answers is not None:
+            own = pd.Series(self._known(answers, len(coded))).to_numpy()
+            return ~self._wanted(target, None).holds(own)
         if self.model is None:
             return np.ones(len(coded), bool)
         return ~self._wanted(target, None).holds(self._answering.predicted(coded))
@@ -374,14 +395,20 @@ class CounterfactualRules:
         return [groups[k] for k in cover(holds, [group.support for group in groups], lambda _: True, most)]
 
     def _proposed(
-        self, target: Any, X: pd.DataFrame | ArrayLike | None, kind: str, share: float, rows: int
+        self,
+        target: Any,
+        X: pd.DataFrame | ArrayLike | None,
+        kind: str,
+        share: float,
+        rows: int,
+        answers: ArrayLike | None = None,
     ) -> tuple[list[Subgroup], IntArray]:
         """Regions to choose from, and the cells of the rows that they are to cover."""
         wish = RegionWish(kind, share, rows, self.n_candidates)
         lacking, cells = self._lacking(target), None
         if X is not None:
             table = self._rows(X)
-            cells = self.forest.partition.locate(complete_rows(self.space, table))[self.lacks(table, target)]
+            cells = self.forest.partition.locate(complete_rows(self.space, table))[self.lacks(table, target, answers)]
         with within(memory=memory_of(self.memory_limit)):
             groups = proposed_regions(self.forest, self.space, lacking, cells, wish, self.seed)
         return groups, self.forest.cells[lacking] if cells is None else cells
@@ -461,6 +488,7 @@ class CounterfactualRules:
         target: Any,
         *,
         share: float = 0.9,
+        answers: ArrayLike | None = None,
         progress: bool | None = None,
         **settings: Any,
     ) -> RuleSets:
@@ -473,6 +501,8 @@ class CounterfactualRules:
             As in `local`.
         share : float
             As in `regional_of`.
+        answers : (n,) array, optional
+            What the rows have now, as in `local`.
         progress : bool, optional
             Whether to show a bar; by default on a terminal.
         **settings
@@ -484,7 +514,7 @@ class CounterfactualRules:
             In the order of the first row of each region; after Ctrl-C those of the rows that are finished.
         """
         table, known = self._rows(X), dict[CellBox, RuleSet]()
-        lacking = table[self.lacks(table, target)]
+        lacking = table[self.lacks(table, target, answers)]
 
         def ask(group: Subgroup) -> RuleSet:
             if group.region not in known:
@@ -505,6 +535,7 @@ class CounterfactualRules:
         share: float = 0.9,
         kind: str = "leaves",
         rows: int = SUFFICIENT_ROWS,
+        answers: ArrayLike | None = None,
         **settings: Any,
     ) -> RegionalSet:
         """A few regions with a rule each that together hold the rows that lack the target, and which row has which.
@@ -520,10 +551,12 @@ class CounterfactualRules:
             As in `regional`.
         most, share, kind, rows
             As in `regions`.
+        answers : (n,) array, optional
+            What the rows of `X` have now, as in `local`.
         **settings
             See `regional`.
         """
-        groups, cells = self._proposed(target, X, kind, share, rows)
+        groups, cells = self._proposed(target, X, kind, share, rows, answers)
         regions, rules = chosen_regions(
             self.forest, cells, groups, lambda group: self.regional(group, target, **settings), most
         )
@@ -652,7 +685,8 @@ class CounterfactualRules:
         points = np.array([own.point for own in found]).reshape(len(found), len(self.space))
         reached: list[bool | None] = [None] * len(found)
         if self.model is not None and found:
-            predicted = self._answering.first(coded)
+            own = settings.get("answer")
+            predicted = self._answering.first(coded) if own is None else own
             reached = self._wanted(target, predicted).holds(self._answering.predicted(points)).tolist()
         told = pd.DataFrame(
             {
@@ -757,6 +791,17 @@ class CounterfactualRules:
         if len(table) != 1:
             raise DataError(f"one row is asked for, not {len(table)}: use local_many, or table.iloc[[k]]")
         return table, complete_rows(self.space, table)
+
+    def _known(self, answers: ArrayLike, n_rows: int = 1) -> list[Any]:
+        """What rows are said to have, one for each."""
+        given = [plain_answer(own) for own in pd.Series(answers).tolist()]
+        if len(given) != n_rows:
+            raise DataError(f"{counted(len(given), 'answer')} for {counted(n_rows, 'row')}: give one for each")
+        strange = [v for v in given if (math.isnan(real_number(v)) if self.regression else v not in self.classes)]
+        if strange:
+            known = "numbers" if self.regression else listed(self.classes)
+            raise DataError(f"a row's answer is {strange[0]!r}, and answers are {known}: mend it, or leave out the row")
+        return given
 
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:

@@ -157,6 +157,36 @@ def test_command_explains_labels(folder: Path) -> None:
     assert pd.read_csv(folder / "rules.csv")["feature"].tolist() == ["income"]
 
 
+def test_labels_say_what_a_row_has_already(folder: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(folder / "answers.csv")
+    first, second = map(int, poor(folder, 2).split(","))
+    rich = int(table.index[table.answer == "granted"][0])
+    table.loc[first, "answer"], table.loc[rich, "answer"] = "granted", "refused"  # the model says otherwise
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    asked = ("forest.joblib", str(tmp_path / "labels.csv"), "--labels", "answer", "--rows", f"{first},{second},{rich}")
+    rules = str(tmp_path / "rules.json")
+
+    def statuses(*words: Any) -> list[str]:
+        answer = run(folder, *asked, *words, "-o", rules)
+        assert answer.code in (ExitCode.SOLVED, ExitCode.INFEASIBLE), answer.err
+        return [
+            (own["predicted"], own["status"] == "already") for own in json.loads(Path(rules).read_text())["rule_sets"]
+        ]
+
+    found = [("granted", True), ("refused", False), ("refused", False)]
+    assert statuses("--target", "granted") == found
+    assert statuses() == [(answer, False) for answer, _ in found]
+    assert len(statuses("--target", "granted", "--regional")) == 2
+    answer = run(folder, *asked, "--trade-off", "3e-1", "--method", "greedy", "-o", rules)
+    assert answer.code == ExitCode.SOLVED, answer.err
+    assert {own["row"] for own in json.loads(Path(rules).read_text())} == {first, second, rich}
+    covered = run(folder, *asked[:-1], str(first), "--target", "granted", "--cover", "leaves")
+    assert covered.code == ExitCode.SOLVED, covered.err
+    table.loc[second, "answer"] = "perhaps"
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    assert "'perhaps'" in run(folder, *asked, "--reference", "answers.csv", "-o", rules).err
+
+
 def test_command_heeds_or_refuses_all_of_the_problem_file(folder: Path, tmp_path: Path) -> None:
     problem = tmp_path / "problem.toml"
     rows = pd.read_csv(folder / "rows.csv")

@@ -550,3 +550,19 @@ def test_what_the_forest_cannot_be_fitted_with_and_points_cannot_be_looked_for_i
             rules.trade_off(row, 1, levels=levels)  # type: ignore[arg-type]
     one, other = (rules.regional({"c": levels}, 1) for levels in (np.array(["u", "v"]), ["u", "v"]))
     assert str(one) == str(other)
+
+
+def test_what_a_row_has_may_be_said(rules: CounterfactualRules, table: pd.DataFrame, poor: pd.DataFrame) -> None:
+    assert rules.local(poor, "granted", answer="granted").status == "already"
+    assert rules.local(poor, answer="granted").target == "refused"
+    both = pd.concat([poor, poor])
+    found = rules.local_many(both, "granted", answers=["granted", "refused"])
+    assert [own.status == "already" for own in found] == [True, False]
+    assert [own.predicted for own in found] == ["granted", "refused"]
+    assert rules.lacks(both, "granted", ["granted", "refused"]).tolist() == [False, True]
+    assert len(rules.regional_many(both, "granted", answers=["granted", "granted"])) == 0
+    assert rules.regional_set(both, "granted", answers=["granted", "granted"]).regions == ()
+    with pytest.raises(DataError, match="3 answers for 2 rows"):
+        rules.lacks(both, "granted", ["granted"] * 3)
+    with pytest.raises(DataError, match="answer is 'perhaps', and answers are granted, refused"):
+        rules.local(poor, "granted", answer="perhaps")
