@@ -32,7 +32,7 @@ from sklearn.base import clone
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.compression.guessing import stumps
-from ocf.compression.thresholds import Threshold, of_change, refuse_missing
+from ocf.compression.thresholds import Threshold, of_change, refuse_missing, told_of
 from ocf.compression.transformer import ThresholdTransformer, in_pandas
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explain.explainer import Explainer
@@ -229,7 +229,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
             logger.warning("%d of %d rows failed and gave no thresholds", failed, len(records))
         couples = [(origins[row], record["changes"]) for row, record in zip(self.rows_, records, strict=True)]
         counts = _merged(_count(self.space_, cuts, couples), self.space_, self.merge)
-        self._thresholds = tuple(sorted(counts))
+        self._thresholds = told_of(sorted(counts), self.space_, table)
         self._multiplicities = np.array([counts[t] for t in self._thresholds], np.int64)
         return self
 

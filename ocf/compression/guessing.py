@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier
 
-from ocf.compression.thresholds import BitArray, Threshold, binarize
+from ocf.compression.thresholds import BitArray, Threshold, binarize, told_of
 from ocf.compression.transformer import ThresholdTransformer, in_pandas
 from ocf.errors import ProblemError
 from ocf.features.inference import infer_space
@@ -84,7 +84,7 @@ class GuessingThresholds(ThresholdTransformer):
         thresholds = sorted(counts)
         bits = binarize(thresholds, self.space_, table)
         kept = self._thinned(reference, bits, y)
-        self._thresholds = tuple(thresholds[k] for k in kept)
+        self._thresholds = told_of((thresholds[k] for k in kept), self.space_, table)
         self._multiplicities = np.array([counts[t] for t in self._thresholds], np.int64)
         return self
 

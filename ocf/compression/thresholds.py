@@ -5,8 +5,8 @@ Sources: fcca, (10)-(12) and section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ BitArray = NDArray[np.int8]
 #: Signs of a number or an ordered level, and of another level: of rows with 0 and with 1.
 ABOVE, EQUAL = (" <= ", " > "), (" is not ", " = ")
 
+#: Significant digits of numbers in names, where these are enough; those that tell all numbers apart.
+DIGITS, ALL_DIGITS = 6, 17
+
 
 @dataclass(frozen=True, order=True)
 class Threshold:
@@ -35,10 +38,13 @@ class Threshold:
     value : float
         Numbers and numeric levels: in the user's units. Other ordered levels: the index of the level above which the
         bit is 1. Categories: the index of the level for which it is 1.
+    digits : int
+        Significant ones, at least, with which its name says the same as its bit of all rows that it was fitted to.
     """
 
     feature: int
     value: float
+    digits: int = field(default=DIGITS, compare=False)
 
 
 def compares_numbers(feature: Feature) -> bool:
@@ -88,7 +94,7 @@ def of_change(feature: Feature, index: int, cuts: FloatArray | None, origin: flo
     return [Threshold(index, float(feature.levels[level]) if compares_numbers(feature) else float(level))]
 
 
-def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tuple[str, str]:
+def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = DIGITS) -> tuple[str, str]:
     """What a threshold says of rows with 0 and with 1, in the user's words.
 
     Such as ``("age <= 37.5", "age > 37.5")`` or ``("job is not clerk", "job = clerk")``.
@@ -99,11 +105,11 @@ def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tupl
     space : FeatureSpace
         Of its feature.
     digits : int
-        Significant ones, of numbers.
+        Significant ones, of numbers, at least.
     """
     feature = space.features[threshold.feature]
     if compares_numbers(feature):
-        (no, yes), what = ABOVE, _number(threshold.value, feature, digits)
+        (no, yes), what = ABOVE, _number(threshold.value, feature, max(digits, threshold.digits))
     elif feature.kind == "categorical":
         (no, yes), what = EQUAL, feature.levels[int(threshold.value)]
     elif feature.kind == "binary":
@@ -122,11 +128,36 @@ def _number(value: float, feature: Feature, digits: int) -> str:
     short = f"{value:.{digits}g}"
     if on_grid and feature.above(float(short)) != feature.above(value):
         value = float(feature.at_most(value))
-    for text in (f"{value:.{d}g}" for d in range(digits, 17)):
+    for text in (f"{value:.{d}g}" for d in range(digits, ALL_DIGITS)):
         near = float(text)
         if feature.above(near) == feature.above(value) if on_grid else abs(near - value) <= 1e-5 * feature.scale:
             return text
-    return f"{value:.17g}"
+    return f"{value:.{ALL_DIGITS}g}"
+
+
+def told_of(thresholds: Iterable[Threshold], space: FeatureSpace, table: pd.DataFrame) -> tuple[Threshold, ...]:
+    """Thresholds with as many digits that their names part the rows of a table as their bits do.
+
+    Parameters
+    ----------
+    thresholds : iterable of Threshold
+    space : FeatureSpace
+    table : DataFrame (n, n_columns)
+        Columns named by text.
+    """
+    held: dict[int, FloatArray] = {}
+    out = []
+    for t in thresholds:
+        feature, digits = space.features[t.feature], DIGITS
+        if compares_numbers(feature) and not has_grid(feature):  # on a grid the text parts all that may stand there
+            if t.feature not in held:
+                held[t.feature] = np.sort(_values(feature, table))
+            below = np.searchsorted(held[t.feature], t.value, side="right")
+            texts = ((d, float(_number(t.value, feature, d))) for d in range(DIGITS, ALL_DIGITS))
+            same = (d for d, near in texts if np.searchsorted(held[t.feature], near, side="right") == below)
+            digits = next(same, ALL_DIGITS)
+        out.append(replace(t, digits=digits))
+    return tuple(out)
 
 
 def sides_of_name(name: str) -> tuple[str, str]:
@@ -171,7 +202,10 @@ def all_sides(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[tupl
         Of their features.
     """
     short = [sides_of(t, space) for t in thresholds]
-    return [own if short.count(own) == 1 else sides_of(t, space, 17) for own, t in zip(short, thresholds, strict=True)]
+    return [
+        own if short.count(own) == 1 else sides_of(t, space, ALL_DIGITS)
+        for own, t in zip(short, thresholds, strict=True)
+    ]
 
 
 def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:

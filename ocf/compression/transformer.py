@@ -154,6 +154,7 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
                     "feature": self.space_.names[t.feature],
                     "value": t.value,
                     "name": name,
+                    "digits": t.digits,
                     "multiplicity": count,
                 }
                 for t, name, count in named
@@ -207,7 +208,9 @@ class ThresholdBinarizer(ThresholdTransformer):
         found = fit(data, ThresholdsSchema, "the thresholds")
         with refused("the thresholds"):
             self.space_ = FeatureSpace.from_schema(found.space)
-            rows = [(Threshold(self.space_.index(t.feature), t.value), t.multiplicity) for t in found.thresholds]
+            rows = [
+                (Threshold(self.space_.index(t.feature), t.value, t.digits), t.multiplicity) for t in found.thresholds
+            ]
             for threshold, _ in rows:
                 check_threshold(threshold, self.space_)
         self._thresholds = tuple(threshold for threshold, _ in rows)

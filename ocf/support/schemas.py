@@ -443,6 +443,7 @@ class ThresholdSchema(Struct):
     feature: str
     value: float
     multiplicity: Annotated[int, Meta(ge=0, le=2**62)]
+    digits: Annotated[int, Meta(ge=1, le=17)] = 6
 
 
 class ThresholdsSchema(Struct):

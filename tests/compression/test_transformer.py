@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
@@ -61,6 +62,25 @@ def test_a_table_is_taken_in_order_where_the_fit_was_of_an_array(cancer):
     X, y = cancer
     fitted = CounterfactualDiscretizer(small()).fit(X.to_numpy(), y)
     assert np.array_equal(fitted.transform(X), fitted.transform(X.to_numpy()))
+
+
+@pytest.mark.parametrize("make", [CounterfactualDiscretizer, GuessingThresholds])
+def test_names_say_of_the_rows_what_the_bits_say(make):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"a": rng.normal(size=40).round(2), "b": 1e6 + rng.normal(size=40) / 1e3})
+        y = (X.a + 1e3 * (X.b - 1e6) + rng.normal(size=40) > 0).astype(int)
+        forest = RandomForestClassifier(4, max_depth=3, random_state=seed)
+        fitted = make(forest, **({"p0": 0} if make is CounterfactualDiscretizer else {})).fit(X, y)
+        for own in (fitted, ThresholdBinarizer(json.loads(fitted.to_json())).fit()):
+            names = own.get_feature_names_out()
+            parts = [name.split(" > ") for name in names]
+            assert np.array_equal(own.transform(X), np.column_stack([X[f] > float(v) for f, v in parts]))
+            assert names.tolist() == fitted.get_feature_names_out().tolist()
+        document = fitted.to_dict()
+        for threshold in document["thresholds"]:
+            del threshold["digits"]  # as files of earlier versions
+        assert np.array_equal(ThresholdBinarizer(document).fit().transform(X), fitted.transform(X))
 
 
 def test_thresholds_in_a_file_do_the_same_without_the_model(data, fitted, tmp_path):
