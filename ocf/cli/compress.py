@@ -193,7 +193,7 @@ def _asked(said: ProblemFile, settings: dict[str, Any], model: UserModel, rows: 
     space = space_of_table(model, rows, said.features, said.special_values, groups=said.groups is True)
     vary = Question(features_to_vary=settings.pop("features_to_vary", "all"))
     cost = Cost.parse(settings.pop("norm", {"l0": 0.1, "l1": 1.0}))
-    if "time_limit" in settings and not math.isfinite(settings["time_limit"]):
+    if settings.get("time_limit") == math.inf:
         settings["time_limit"] = None
     del settings["options"]  # of solvers; a problem file's are refused
     lambdas = {"lambda0": cost.l0, "lambda1": cost.l1, "lambda2": cost.l2}

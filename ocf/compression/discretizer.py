@@ -43,7 +43,7 @@ from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
-from ocf.support.amounts import real_number
+from ocf.support.amounts import is_whole, real_number
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.documents import fit
 from ocf.support.interruption import Interruption, raise_if_asked
@@ -238,8 +238,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
             if not 0 <= real_number(getattr(self, name)) <= 1:
                 raise ProblemError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
         memory_of(self.memory_limit)  # refuses what is no amount
-        whole = isinstance(self.n_jobs, int | np.integer) and not isinstance(self.n_jobs, bool)
-        if not whole or self.n_jobs == 0 or self.n_jobs < -1:
+        if not is_whole(self.n_jobs, -1) or self.n_jobs == 0:
             raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
         if self.p0 > self.p1:
             raise ProblemError(f"p0 = {self.p0} is above p1 = {self.p1}: no row has such a probability")

@@ -114,6 +114,8 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
             if reset:
                 self._columns = tuple(f"x{j}" for j in range(array.shape[1]))
             return pd.DataFrame(array, columns=list(self._columns))
+        if (twice := X.columns[X.columns.duplicated()]).size:
+            raise DataError(f"two columns of the table are named {twice[0]!r}: give each a name of its own")
         validate_data(self, X, reset=reset, skip_check_array=True)
         table = X.rename(columns=str)
         if reset:

@@ -105,7 +105,7 @@ def warn_of_few(space: FeatureSpace) -> None:
     """Name what a few rows of data decide about in a warning."""
     if space.reading is not None and space.reading.few:
         logger.warning(
-            "bounds, scales and levels come from only %s, and proofs hold within them: give the training data (data=, "
-            "or --reference TABLE on the command line), or say the bounds of features",
+            "bounds, scales and levels come from only %s, and proofs hold within them: give the training data (data=; "
+            "on the command line --reference TABLE, or as DATA of ocf compress), or say the bounds of features",
             rows_of_data(space.reading.rows),
         )

@@ -87,7 +87,10 @@ class Cost:
         for name in mix:
             if name not in NORMS:
                 if name in DISTANCES:
-                    raise ProblemError("the Mahalanobis distance is for models of trees, whose data it is taken from")
+                    raise ProblemError(
+                        f"{name!r} is a distance for `Explainer.explain` of models of trees: give l0, l1, l2, or a mix "
+                        "of these here"
+                    )
                 raise ProblemError(f"unknown norm {nearest(name, KNOWN_NORMS)}")
             if math.isnan(real_number(said := mix[name])):
                 raise ProblemError(f"the coefficient of {name!r} in a norm is a number of at least 0, not {said!r}")

@@ -19,7 +19,8 @@ from ocf.rules.objects import RuleSet, RuleSets, Subgroup
 from ocf.rules.reachable import complete_rows, subgroup_of
 from ocf.rules.search import most_used
 from ocf.rules.sufficient import sufficient_boxes
-from ocf.support.amounts import real_number
+from ocf.support.amounts import is_whole, real_number
+from ocf.support.messages import counted
 
 REGION_KINDS = ("leaves", "sufficient")
 
@@ -31,6 +32,12 @@ def check_region_share(share: float) -> None:
     """Refuse what is no part of a region's rows."""
     if not 0 < real_number(share) <= 1:
         raise ProblemError(f"share is a part of a region's rows above 0 and at most 1, not {share!r}")
+
+
+def check_most(most: int | None) -> None:
+    """Refuse what is no number of regions."""
+    if most is not None and not is_whole(most, 1):
+        raise ProblemError(f"most is a whole number of regions, at least 1, or None for all, not {most!r}")
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,10 @@ class RegionWish:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, REGION_KINDS)
         check_region_share(self.share)
-        if self.rows < 1:
-            raise ProblemError(f"rows must be at least 1, not {self.rows!r}: regions are made of training rows")
+        if not is_whole(self.rows, 1):
+            raise ProblemError(
+                f"rows is a whole number of at least 1, not {self.rows!r}: regions are made of training rows"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +91,8 @@ class RegionalSet:
     def __str__(self) -> str:
         if not self.regions:
             return "no region has a rule"
-        head = (
-            f"{len(self.regions)} regions hold {self.coverage:.0%} of the rows, mean probability {self.precision:.2f}"
-        )
+        hold = f"{counted(len(self.regions), 'region')} {'hold' if len(self.regions) > 1 else 'holds'}"
+        head = f"{hold} {self.coverage:.0%} of the rows, mean probability {self.precision:.2f}"
         return "\n".join([head, *map(str, self.rules)])
 
 

@@ -58,6 +58,7 @@ from ocf.rules.covering import (
     RegionalSet,
     RegionWish,
     assigned,
+    check_most,
     check_region_share,
     chosen_regions,
     cover,
@@ -80,7 +81,7 @@ from ocf.rules.search import FoundBox, most_used
 from ocf.rules.trading import LEVELS, checked_levels, safe_points
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
-from ocf.support.amounts import real_number
+from ocf.support.amounts import is_whole, real_number
 from ocf.support.documents import check_names
 from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import memory_of, within
@@ -285,6 +286,11 @@ class CounterfactualRules:
         return ProbabilityQuery(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: Wanted) -> ProbabilityQuery:
+        if not isinstance(region, Subgroup | Mapping):
+            raise ProblemError(
+                f"a region is one of `regions` or `region_of`, or a mapping such as {{{self.space.names[0]!r}: …}}, "
+                f"not {region!r}"
+            )
         held = region.region if isinstance(region, Subgroup) else region_of_words(self.forest, self.space, region)
         free = free_cells(self.forest, reachable_from_all(self.forest, self.space, held), held)
         return ProbabilityQuery(self.forest, held, free, wanted.holds(self.forest.answers))
@@ -390,6 +396,7 @@ class CounterfactualRules:
         rows : int
             Of sufficient rules: how many training rows they are made of, drawn at random.
         """
+        check_most(most)
         groups, cells = self._proposed(target, X, kind, share, rows)
         holds = [self.forest.holds(group.region, cells) for group in groups]
         return [groups[k] for k in cover(holds, [group.support for group in groups], lambda _: True, most)]
@@ -556,6 +563,7 @@ class CounterfactualRules:
         **settings
             See `regional`.
         """
+        check_most(most)
         groups, cells = self._proposed(target, X, kind, share, rows, answers)
         regions, rules = chosen_regions(
             self.forest, cells, groups, lambda group: self.regional(group, target, **settings), most
@@ -604,6 +612,9 @@ class CounterfactualRules:
         """
         check_choice("method", method, POINT_METHODS)
         check_choice("prefer", prefer, PREFERENCES)
+        for name, value in (("iterations", iterations), ("seed", 0 if seed is None else seed)):
+            if not is_whole(value, 0):
+                raise ProblemError(f"{name} is a whole number of at least 0, not {value!r}")
         table, coded = self._row(x)
         origin = coded[0]
         if isinstance(rule, RuleSet):

@@ -25,6 +25,17 @@ def real_number(value: Any) -> float:
         return math.nan
 
 
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a user gave a whole number of at least so much; truth values are none.
+
+    Parameters
+    ----------
+    value : object
+    least : int
+    """
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
+
+
 def plain_value(value: Any) -> Any:
     """A scalar of NumPy as one of Python; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value

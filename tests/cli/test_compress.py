@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import GradientBoostingClassifier
 
 from ocf import CounterfactualDiscretizer, ThresholdBinarizer
+from ocf.cli import ExitCode
 from ocf.problem.constraints import MaxChanges
 
 
@@ -181,3 +182,19 @@ def test_compress_within_a_limit_of_memory(folder: Path, monkeypatch: pytest.Mon
     assert Answer(*args, "--memory-limit", "5GB").code == 0
     assert asked == ["4GB", "5GB"]
     refused(*args, "--memory-limit", "much", words=["memory_limit"])
+
+
+def test_time_limits_that_are_none_are_refused(folder: Path) -> None:
+    args = ("compress", folder / "model.skops", folder / "data.csv")
+    for limit in ("nan", "-inf", "0"):
+        answer = Answer(*args, "--time-limit", limit)
+        assert answer.code == ExitCode.USAGE
+        assert "time_limit must be a positive number of seconds" in answer.err
+    assert Answer(*args, "--time-limit", "inf").code == ExitCode.SOLVED
+
+
+def test_few_rows_are_told_with_a_remedy_that_there_is(folder: Path) -> None:
+    table = pd.read_csv(folder / "data.csv")
+    table.groupby("target").head(3).to_csv(folder / "few.csv", index=False)
+    answer = Answer("compress", folder / "model.skops", folder / "few.csv")
+    assert "or as DATA of ocf compress" in answer.err

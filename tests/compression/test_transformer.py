@@ -57,6 +57,13 @@ def test_columns_of_an_array_are_those_of_the_fit_in_order(names):
         assert own.metrics(table.to_numpy(), y) == expected.metrics(table, y)
 
 
+@pytest.mark.parametrize("make", [CounterfactualDiscretizer, GuessingThresholds])
+def test_two_columns_of_one_name_are_refused(cancer, make):
+    X, y = cancer
+    with pytest.raises(DataError, match="two columns of the table are named 'mean radius': give each a name"):
+        make(small()).fit(pd.concat([X, X[["mean radius"]]], axis=1), y)
+
+
 @pytest.mark.filterwarnings("ignore:X has feature names")
 def test_a_table_is_taken_in_order_where_the_fit_was_of_an_array(cancer):
     X, y = cancer

@@ -114,7 +114,7 @@ def test_parse() -> None:
     [
         ("l3", "unknown norm 'l3'.*l2"),
         ("cosine", "known: l0, l1, l2, mahalanobis, mahalanobis_l1"),
-        ("mahalanobis", "for models of trees"),
+        ("mahalanobis", "of models of trees: give l0, l1, l2"),
         ("L1", "known: l0, l1, l2"),
         ({"l1": 1, "linf": 1}, "unknown norm 'linf'"),
         ({"l1": 0.0}, "not all 0"),

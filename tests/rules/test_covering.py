@@ -26,6 +26,22 @@ def meets(row: pd.Series, conditions: tuple[Condition, ...]) -> bool:
     )
 
 
+def test_what_is_no_number_of_regions_or_rows_is_refused(rules: CounterfactualRules, table: pd.DataFrame) -> None:
+    for most in ("x", -1, 0, 1.5, True):
+        with pytest.raises(ProblemError, match=f"most is a whole number of regions, .*, not {most!r}"):
+            rules.regions("granted", most=most)
+        with pytest.raises(ProblemError, match="most is a whole number"):
+            rules.regional_set(table, "granted", most=most)
+    for rows in (1.5, "x", 0):
+        with pytest.raises(ProblemError, match=f"rows is a whole number of at least 1, not {rows!r}"):
+            rules.regions("granted", kind="sufficient", rows=rows)
+
+
+def test_one_region_is_told_as_one(rules: CounterfactualRules, table: pd.DataFrame) -> None:
+    found = rules.regional_set(table.head(50), "granted", most=1)
+    assert str(found).startswith("1 region holds ")
+
+
 def test_a_few_regions_serve_most_rows(rules: CounterfactualRules, table: pd.DataFrame) -> None:
     found = rules.regional_set(table, "granted", most=4, **ASKED)
     lacking = table[Bank().predict(table) == "refused"]
@@ -109,5 +125,5 @@ def test_bad_wishes_for_regions_are_refused(rules: CounterfactualRules) -> None:
         rules.regions("granted", kind="suficient")
     with pytest.raises(ProblemError, match="share is a part"):
         rules.regions("granted", share=90)
-    with pytest.raises(ProblemError, match="rows must be at least 1"):
+    with pytest.raises(ProblemError, match="rows is a whole number of at least 1"):
         rules.regions("granted", kind="sufficient", rows=0)

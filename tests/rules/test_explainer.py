@@ -566,3 +566,19 @@ def test_what_a_row_has_may_be_said(rules: CounterfactualRules, table: pd.DataFr
         rules.lacks(both, "granted", ["granted"] * 3)
     with pytest.raises(DataError, match="answer is 'perhaps', and answers are granted, refused"):
         rules.local(poor, "granted", answer="perhaps")
+
+
+def test_what_is_no_region_and_no_seed_is_refused(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
+    for region in ("age", None, 5):
+        with pytest.raises(ProblemError, match=f"a region is one of .*, not {region!r}"):
+            rules.regional(region, "granted")
+    found = rules.local(poor, "granted")
+    for setting in ({"seed": -1}, {"seed": "x"}, {"iterations": 1.5}, {"iterations": -1}):
+        ((name, value),) = setting.items()
+        with pytest.raises(ProblemError, match=f"{name} is a whole number of at least 0, not {value!r}"):
+            rules.sample(found, poor, **setting)
+
+
+def test_a_distance_is_refused_by_what_takes_it(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
+    with pytest.raises(ProblemError, match=r"'mahalanobis' is a distance for `Explainer\.explain` .* give l0, l1, l2"):
+        rules.trade_off(poor, "granted", norm="mahalanobis")
