@@ -16,6 +16,9 @@ from ocf.support.tolerances import PROOF_TOLERANCE
 #: Message of an INFEASIBLE result that only says that nothing is cheaper than the given cutoff.
 CUTOFF = "cutoff"
 
+#: Message of a result whose bound is of points that columns may hold beside those that were tried.
+LEFT_OPEN = "rounding leaves open which numbers are the cheapest"
+
 #: Message of a result whose search was ended by `SolverOptions.stall_limit`.
 STALLED = "stalled"
 

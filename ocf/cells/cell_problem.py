@@ -106,20 +106,21 @@ class CellProblem:
         together = self.values.forms or self.values.absolutes
         return "costs of several features together" if together else "constraints that relate values inside cells"
 
-    def place(self, cells: IntArray, *, hasty: bool = False) -> Placement | None:
+    def place(self, cells: IntArray, *, hasty: bool = False, cutoff: float = np.inf) -> Placement | None:
         """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none.
 
         Parameters
         ----------
         cells : (n_features,) int64
             Counted within the features.
-        hasty : bool
+        hasty, cutoff
             As in `ocf.cells.sliding.Values.place`.
         """
         if self.values is None:
             cost = self.cost_of(cells)
             return Placement(self.point(cells), cost, cost)
-        placed = self.values.place(self.partition.offsets[:-1] + cells, hasty=hasty)
+        # what leaves cost only adds to the cost
+        placed = self.values.place(self.partition.offsets[:-1] + cells, hasty=hasty, cutoff=cutoff)
         if placed is None or self.leaf_cost is None:
             return placed
         own = float(self.leaf_cost[self.partition.leaves_at(cells)].sum())

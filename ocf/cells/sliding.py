@@ -278,7 +278,7 @@ class Values:
 
     # -- the cheapest point of a choice of cells -----------------------------------------------------------
 
-    def place(self, cells: IntArray, *, hasty: bool = False) -> Placement | None:
+    def place(self, cells: IntArray, *, hasty: bool = False, cutoff: float = np.inf) -> Placement | None:
         """Cheapest point of a choice of cells that satisfies all rows exactly; None when there is none.
 
         Parameters
@@ -287,6 +287,8 @@ class Values:
             Indices of all cells.
         hasty : bool
             Whether None may also mean that whole numbers would take long.
+        cutoff : float
+            Cost from which on it does not matter which numbers are the cheapest.
 
         Raises
         ------
@@ -294,26 +296,26 @@ class Values:
             Whole numbers take longer than the limits allow; MemoryLimitError likewise. Not in haste.
         """
         key = cells.tobytes()
-        if hasty and key not in self._placed:
-            placed = self._place(cells, hasty=True)
-            if placed is None or placed.leaves_open:
-                return placed
-            return self._placed.get(key, lambda: placed)
-        return self._placed.get(key, lambda: self._place(cells, hasty=False))
+        if key in self._placed:
+            return self._placed.get(key, lambda: self._place(cells, False, np.inf))
+        placed = self._place(cells, hasty, cutoff)
+        if (placed is None and hasty) or (placed is not None and placed.leaves_open):
+            return placed
+        return self._placed.get(key, lambda: placed)
 
     @cached_property
     def _placed(self) -> Kept[bytes, Placement | None]:
         """What the last choices of cells came to: who finds a point places it, and so does who takes it over."""
         return Kept(LAST_PLACED)
 
-    def _place(self, cells: IntArray, *, hasty: bool) -> Placement | None:
+    def _place(self, cells: IntArray, hasty: bool, cutoff: float) -> Placement | None:
         """As `place`."""
         origin = self.problem.origin
         point = np.where(np.isnan(origin), origin, self.anchor[cells])
         if self.forms or self.absolutes or not self.allows(point):
             moving = [int(i) for i in np.flatnonzero(self.slides) if self.widths[cells[i]]]
             if moving:
-                return self._slid(point, cells, moving, hasty)
+                return self._slid(point, cells, moving, hasty, cutoff)
             if not self.allows(point):
                 return None
         cost = self.cost(point)
@@ -323,7 +325,9 @@ class Values:
         """Cost of a coded point, by the costs of the features and what ties them together."""
         return self.problem.cost.total(self.problem.space, self.problem.origin, point)
 
-    def _slid(self, point: FloatArray, cells: IntArray, moving: list[int], hasty: bool) -> Placement | None:
+    def _slid(
+        self, point: FloatArray, cells: IntArray, moving: list[int], hasty: bool, cutoff: float
+    ) -> Placement | None:
         """The point with sliding features moved as cheaply as the rows allow."""
         slopes = [self.gradient(int(cells[i])) for i in moving]
         rows = [r for r in range(len(self.rows)) if any(s[r] for s in slopes)]
@@ -340,10 +344,9 @@ class Values:
             inner = replace(task, room=[have - task.margin(k) for k, have in enumerate(room)]).solve()
             found = None if inner is None else task.rounded(inner)
         placed = Placement(found, np.inf if found is None else self.cost(found), least)
-        # an equation holds as nearly as the numbers allow
-        if found is not None and any(self.rows[r].slope for r in rows):
-            return replace(placed, bound=placed.cost)
-        return task.among_numbers(placed) if placed.leaves_open and not hasty else placed
+        if any(self.rows[r].slope for r in rows):  # an equation holds as nearly as the numbers allow
+            return placed if found is None else replace(placed, bound=placed.cost)
+        return placed if hasty or not placed.leaves_open else task.among_numbers(placed, cutoff)
 
 
 @dataclass(frozen=True)
@@ -446,13 +449,15 @@ class _Slide:
             out += v * (slope + _dot(own, u) / 2)
         return out
 
-    def among_numbers(self, known: Placement) -> Placement | None:
+    def among_numbers(self, known: Placement, cutoff: float) -> Placement | None:
         """The cheapest point of numbers that the columns can hold, by branch and bound, as far as it is found in time.
 
         Parameters
         ----------
         known : Placement
             By numbers near the cheapest slides.
+        cutoff : float
+            Cost from which on points are of no interest.
 
         Returns
         -------
@@ -471,10 +476,11 @@ class _Slide:
 
         relax([ZERO] * len(widths), widths)
         for _ in range(NUMBERS):
-            if not waiting or meets(base + float(waiting[0][0]), best.cost) or seconds_left() <= 0:
+            least = base + float(waiting[0][0]) if waiting else np.inf
+            if least >= cutoff or meets(least, best.cost) or not waiting or seconds_left() <= 0:
                 break
             cost, _, u, low, high = heappop(waiting)
-            point = self.rounded(u)
+            point = self.rounded(u) if self._is_whole(u) else None
             if point is not None and self.values.cost(point) < best.cost:
                 best = replace(best, point=point, cost=self.values.cost(point))
             k = next((k for k, i in enumerate(self.moving) if self._ends(i, u[k]) is not None), None)
@@ -486,6 +492,10 @@ class _Slide:
             relax([*low[:k], max(low[k], above), *low[k + 1 :]], high)
         bound = min([left, best.cost, *(base + float(node[0]) for node in waiting[:1])])
         return None if bound == np.inf else replace(best, bound=max(bound, known.bound))
+
+    def _is_whole(self, u: list[Fraction]) -> bool:
+        """Whether the slides that move in whole steps do."""
+        return all(v.denominator == 1 for i, v in zip(self.moving, u, strict=True) if self.values.whole(i))
 
     def _ends(self, i: int, slide: Fraction) -> tuple[Fraction, Fraction] | None:
         """The slides on both sides of one that lead to numbers of the column; None where it leads to one itself."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ocf.cells.incumbent import Incumbent
-from ocf.solve.outcome import Outcome, Run
+from ocf.solve.outcome import ROUNDED, Outcome, Run
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.tolerances import with_ties
 
@@ -58,9 +58,12 @@ class Balls(Run):
             self.close(outcome.status, outcome.bound, outcome.proved_by)
         elif outcome.status is not Status.INFEASIBLE:
             self.bound = max(self.bound, min(outcome.bound, radius))
-            self.message = outcome.message
             failed = outcome.status is Status.ERROR and self.best is None
             rest = Status.FEASIBLE if self.best else Status.UNKNOWN
+            rounded = outcome.message.startswith(ROUNDED)
+            self.message = "" if rounded else outcome.message
+            if rounded:  # in other words where a point is known
+                self.blame_rounding(rest)
             self.close(Status.ERROR if failed else rest, self.bound, "")
         elif radius >= end:
             self.prove(outcome.proved_by)

@@ -24,7 +24,7 @@ from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Others, Turns
 from ocf.solvers.cell_form import CellModel
 from ocf.solvers.protocols import CellSolver
-from ocf.solvers.result import STALLED, Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.result import LEFT_OPEN, STALLED, Progress, SolveResult, SolverOptions, Status
 from ocf.support.limits import current, within
 from ocf.support.tolerances import meets, with_ties
 
@@ -227,6 +227,8 @@ class CellRun(ReducedRun):
             for p in result.history
         ]
         self.settled = result.fewest
+        if result.message == LEFT_OPEN:
+            self.left_open = min(self.left_open, result.bound)
         if result.status is Status.INFEASIBLE:
             self.prove(result.solver)
         elif result.status is Status.ERROR:
@@ -244,10 +246,12 @@ class CellRun(ReducedRun):
             self._hand_over(result)
             return
         leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
-        placed = self.placed(choice)
+        placed = self.cells.place(choice, cutoff=with_ties(self.upper))
         if placed is None or placed.point is None:
             assert values is not None
             logger.info("exact arithmetic finds no point in a choice of cells that the solver's tolerances allow")
+            if placed is not None:
+                self.leave(placed)
             self.exclude(values.of_constraints(leaves))
             return
         met = meets(self.bound, self.upper)
@@ -258,13 +262,17 @@ class CellRun(ReducedRun):
         if not self.confirm(placed.point):
             self._cut_off(leaves)
             return
+        self.leave(placed)
         if improved:
             # of those that cost the same the least cost is kept
             self.best = Incumbent(choice, placed.point, min(placed.cost, self.upper))
         met = meets(self.bound, self.upper)
-        if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
+        couples = values is not None and values.couples
+        # where cells have values within, a solver's gap is that of its own, cheaper point
+        near = self.options.mip_gap > 0 and (not couples or meets(self.bound, self.upper, self.options.mip_gap))
+        if result.status is Status.OPTIMAL and (met or near):
             self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
-        elif values is not None and values.couples:
+        elif values is not None and couples:
             # what these cells can give is known exactly now: ask for something cheaper in others
             self.exclude(values.of_constraints(leaves))
             bends = list(values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point))

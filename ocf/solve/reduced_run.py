@@ -117,10 +117,12 @@ class ReducedRun(Run):
         by : str
         """
         if self.left_open < self.upper and not meets(self.left_open, self.upper):
-            status = {Status.OPTIMAL: Status.FEASIBLE, Status.INFEASIBLE: Status.UNKNOWN}.get(status, status)
-            self.bound = bound = min(self.bound, bound, self.left_open)
-            by = ""
-            self.blame_rounding(status)
+            self.bound = bound = min(max(self.bound, bound), self.left_open)
+            near = status is Status.OPTIMAL and meets(bound, self.upper, self.options.mip_gap)
+            if not near:
+                status = {Status.OPTIMAL: Status.FEASIBLE, Status.INFEASIBLE: Status.UNKNOWN}.get(status, status)
+                by = ""
+                self.blame_rounding(status)
         super().close(status, bound, by)
 
     # -- points --------------------------------------------------------------------------------------------
@@ -159,21 +161,24 @@ class ReducedRun(Run):
         choice : (n_features,) int64
             Counted within the features.
         """
-        placed = self.placed(choice)
-        return placed is not None and placed.point is not None and self.confirm(placed.point)
+        placed = self.cells.place(choice, cutoff=with_ties(self.upper))
+        if placed is None:
+            return False
+        admitted = placed.point is not None and self.confirm(placed.point)
+        if admitted or placed.point is None:
+            self.leave(placed)
+        return admitted
 
-    def placed(self, choice: IntArray) -> Placement | None:
-        """The cheapest point of a choice of cells; what it leaves open of them is kept.
+    def leave(self, placed: Placement) -> None:
+        """Keep what a choice of cells leaves open that is looked at no more.
 
         Parameters
         ----------
-        choice : (n_features,) int64
-            Counted within the features.
+        placed : Placement
+            Its cheapest point, as far as it was found.
         """
-        out = self.cells.place(choice)
-        if out is not None and out.leaves_open:
-            self.left_open = min(self.left_open, out.bound)
-        return out
+        if placed.leaves_open:
+            self.left_open = min(self.left_open, placed.bound)
 
     # -- what is left --------------------------------------------------------------------------------------
 

@@ -31,12 +31,13 @@ from ocf.solvers.box.points import make_evaluator, meets_target
 from ocf.solvers.box.propagation import Multipliers, new_workspace
 from ocf.solvers.box.quadratic import EPS, Quadratic, new_active_set
 from ocf.solvers.box.search import BoxResult, concluded
-from ocf.solvers.result import Progress, SolverOptions, monotone
+from ocf.solvers.result import LEFT_OPEN, Progress, SolverOptions, monotone
 from ocf.support.limits import current
 from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
+    from ocf.cells.sliding import Placement
     from ocf.features.feature import Feature
     from ocf.problem.costs import Cost
 
@@ -210,7 +211,7 @@ class CoupledSearch:
         self.upper = np.inf
         self.refused = self.nodes = self.created = 0
         self.closed: set[bytes] = set()
-        self.placed: dict[bytes, float] = {}
+        self.placed: dict[bytes, Placement | None] = {}
         self.left_open = np.inf  # bound of cells in which columns may hold cheaper numbers than those that were tried
         self.queue: list[OpenBox] = []
         self.history: list[Progress] = []
@@ -376,17 +377,17 @@ class CoupledSearch:
             return np.inf
         uncertain = bool((margins < self.cells.requirements.error_bound).any())
         if x.tobytes() not in self.placed:
-            placed = self.cells.place(x)
-            self.placed[x.tobytes()] = np.inf if placed is None else placed.cost
-            if placed is not None and placed.leaves_open:
-                self.left_open = min(self.left_open, placed.bound)
-        cost = self.placed[x.tobytes()]
-        if cost == np.inf:
+            self.placed[x.tobytes()] = self.cells.place(x, cutoff=min(self.upper, self.cutoff))
+        placed = self.placed[x.tobytes()]
+        if placed is None:
             return np.inf
-        if uncertain and self.confirm is not None and not self.confirm(x.copy()):
+        if uncertain and placed.point is not None and self.confirm is not None and not self.confirm(x.copy()):
             self.closed.add(key)
             self.refused += 1
             return np.inf
+        if placed.leaves_open:
+            self.left_open = min(self.left_open, placed.bound)
+        cost = placed.cost
         if cost < min(self.upper, self.cutoff):
             self.best, self.upper = x.copy(), cost
             self.limit = min(self.limit, cost - self.tolerance * abs(cost))
@@ -413,8 +414,9 @@ class CoupledSearch:
 
     def _result(self, stopped: str) -> BoxResult:
         least = min(self.upper, self.cutoff)
-        if not stopped and self.left_open < least and not meets(self.left_open, least):
-            stopped = "rounding leaves cells open"
+        gap = 0.0 if self.best is None else self.options.mip_gap
+        if not stopped and self.left_open < least and not meets(self.left_open, least, gap):
+            stopped = LEFT_OPEN
         status, bound, message = concluded(self.best, self.upper, self._bound(), self.cutoff, self.options, stopped)
         self._record(None)
         return BoxResult(

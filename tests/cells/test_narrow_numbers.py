@@ -86,6 +86,19 @@ def test_nothing_is_claimed_of_numbers_that_were_not_tried(
         assert "rounding" in found.message
 
 
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("ends", WINDOWS[:3])
+def test_a_gap_is_kept_by_the_numbers_and_not_by_the_solver(pairs: Pairs, ends: tuple[str, str], solver: str) -> None:
+    constraints, holds = window(*ends)
+    found = pairs.explainer.explain(pairs.row, 1, "l2", constraints=constraints, solver=solver, mip_gap=0.05)[0]
+    costs = ((pairs.points - pairs.row.to_numpy(float)) / np.array(list(SCALES.values()))) ** 2
+    inside = [holds(*(Fraction(float(v)) for v in point)) for point in pairs.points]
+    least = costs.sum(axis=1)[inside].min()
+    assert found.bound <= least * (1 + 1e-9)
+    assert found.gap <= 0.05 * (1 + 1e-9)
+    assert least * (1 - 1e-9) <= found.cost <= least / 0.95
+
+
 @pytest.mark.parametrize("apart", ["0.1", "0.15", "0.2"])
 def test_later_answers_by_distance_equal_an_enumeration(pairs: Pairs, apart: str) -> None:
     settings: dict[str, Any] = {"n_explanations": 2, "diversity": "distance", "min_distance": float(apart)}
@@ -110,3 +123,30 @@ def test_kinks_of_a_distance_fall_between_numbers_of_float32() -> None:
         wide = explainer.explain(table.iloc[[k]].astype("float64"), True, norm="mahalanobis_l1")[0]
         assert found.bound <= found.cost * (1 + 1e-9)
         assert found.cost == pytest.approx(wide.cost, rel=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "mahalanobis", "mahalanobis_l1"])
+@pytest.mark.parametrize("seed", range(6))
+def test_whole_numbers_stay_whole_beside_narrow_ones(seed: int, norm: str) -> None:
+    """Of a wide range, so that they slide, in a window with a column of float16, against all points."""
+    drawn, rng = np.random.default_rng(0), np.random.default_rng(seed)
+    halves = np.unique(np.arange(1000, 1050, 0.5).astype("float16").astype(float))  # from 1024 on whole numbers
+    table = pd.DataFrame({"a": drawn.choice(halves, 200), "n": drawn.integers(0, 4000, 200)})
+    table = table.astype({"a": "float16", "n": "int32"})
+    model = DecisionTreeClassifier(max_depth=1, random_state=0).fit(table, table.a.astype(float) > 1030)
+    explainer, row = Explainer(model, table), table[~model.predict(table)].head(1)
+    weight = int(rng.integers(1, 64)) / 8
+    least = float(row.a.iloc[0] + weight * row.n.iloc[0]) + float(rng.integers(-2000, 2000)) + rng.random()
+    weights = {"a": 1, "n": weight}
+    constraints = [Linear(weights, ">=", least), Linear(weights, "<=", least + 0.5)]
+    a, n = (grid.ravel() for grid in np.meshgrid(halves, np.arange(4000.0), indexing="ij"))
+    inside = (a > 1030) & (a <= table.a.max()) & (n >= table.n.min()) & (n <= table.n.max())
+    inside &= (a + weight * n >= least) & (a + weight * n <= least + 0.5)
+    points = np.column_stack([a[inside], n[inside]])
+    found = explainer.explain(row, True, constraints=constraints, norm=norm)[0]
+    if not len(points):
+        assert found.status == "infeasible"
+        return
+    assert found.status == "optimal"
+    assert found.verified
+    assert found.cost == pytest.approx(explainer.problem(row, True, norm).costs(points).min(), rel=1e-8)
