@@ -314,7 +314,8 @@ def _trade_off(
         asked = [float(word) for word in levels.split(",")]
     except ValueError:
         raise ProblemError(f"--trade-off {levels!r} is not understood: give probabilities, as 0.5,0.7,0.9") from None
-    own = settings.pop("answers", None) or [None] * len(rows)
+    answers = settings.pop("answers", None)
+    own = answers or [None] * len(rows)
     parts: list[pd.DataFrame] = []
     try:
         with _ending_at_ctrl_c("interrupted; the points of finished rows are written"):
@@ -326,7 +327,10 @@ def _trade_off(
         raise
     if not _write_points(parts, rows.index, path):
         raise typer.Exit(ExitCode.USAGE)
-    raise typer.Exit(ExitCode.SOLVED if all(map(len, parts)) else ExitCode.INFEASIBLE)
+    without = [k for k, part in enumerate(parts) if not len(part)]
+    known = None if answers is None else [own[k] for k in without]
+    lacking = bool(without) and (target is None or bool(rules.lacks(rows.iloc[without], target, known).any()))
+    raise typer.Exit(ExitCode.INFEASIBLE if lacking else ExitCode.SOLVED)
 
 
 def _write_points(parts: list[pd.DataFrame], index: pd.Index[Any], path: Path | None) -> bool:
@@ -348,7 +352,10 @@ def _write_points(parts: list[pd.DataFrame], index: pd.Index[Any], path: Path | 
 
     if not parts:
         return True
-    label = "ocf_row" if {"row", "ocf_level"} & set(parts[0].columns) else "row"  # as `trade_off` names its columns
+    columns = set().union(*(part.columns for part in parts))
+    label = "row"
+    while label in columns or (label == "row" and "level" not in columns):  # as `trade_off` names its columns
+        label = f"ocf_{label}"
     table = (
         pd.concat(parts, keys=index[: len(parts)], names=[label, None]).reset_index(level=label).reset_index(drop=True)
     )

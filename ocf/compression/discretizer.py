@@ -283,7 +283,11 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
         question = self._question(explainer)
         with (
-            Checkpoint(self.checkpoint, _fingerprint(self, explainer, origins), record_check(*origins.shape)) as kept,
+            Checkpoint(
+                self.checkpoint if len(rows) else None,
+                _fingerprint(self, explainer, origins),
+                record_check(*origins.shape),
+            ) as kept,
             ProgressBar(len(rows), self.progress) as bar,
             Interruption(),
         ):

@@ -21,7 +21,7 @@ from ocf.errors import DataError
 from ocf.features.frames import kind_of, table_of
 from ocf.features.space import FeatureSpace
 from ocf.support.documents import fit, read_json, refused
-from ocf.support.messages import quoted
+from ocf.support.messages import listed, quoted
 from ocf.support.schemas import ThresholdsSchema
 
 #: Schema of the JSON of thresholds.
@@ -43,7 +43,6 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
 
     _thresholds: tuple[Threshold, ...]
     _multiplicities: NDArray[np.int64]
-    _columns: tuple[str, ...]
     space_: FeatureSpace
 
     def _kept(self) -> BoolArray:
@@ -111,17 +110,19 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
         X = in_pandas(X)
         if not isinstance(X, pd.DataFrame):
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_min_samples=1)
-            if reset:
-                self._columns = tuple(f"x{j}" for j in range(array.shape[1]))
-            return pd.DataFrame(array, columns=list(self._columns))
+            columns = [f"x{j}" for j in range(array.shape[1])] if reset else list(self.space_.columns)
+            return pd.DataFrame(array, columns=columns)
         if (twice := X.columns[X.columns.duplicated()]).size:
             raise DataError(f"two columns of the table are named {twice[0]!r}: give each a name of its own")
         validate_data(self, X, reset=reset, skip_check_array=True)
         table = X.rename(columns=str)
-        if reset:
-            self._columns = tuple(table.columns)
-        elif not set(self._columns) <= set(table.columns):  # fitted without names: scikit-learn has warned
-            table = table.set_axis(list(self._columns), axis=1)
+        if not reset:
+            names = list(self.space_.columns)
+            lacking = [name for name in names if name not in table.columns]
+            if lacking and len(lacking) < len(names):  # scikit-learn says nothing of names that are numbers
+                raise DataError(f"the table lacks columns of the fit: {listed(lacking)}")
+            if lacking:  # one of the two has no names, of which scikit-learn has warned
+                table = table.set_axis(names, axis=1)
         if table.empty:
             raise DataError(f"the table has {len(table)} rows and {table.shape[1]} columns: give at least one of each")
         numbers = table.select_dtypes("number").to_numpy(np.float64, na_value=np.nan)
@@ -217,8 +218,7 @@ class ThresholdBinarizer(ThresholdTransformer):
                 check_threshold(threshold, self.space_)
         self._thresholds = tuple(threshold for threshold, _ in rows)
         self._multiplicities = np.array([n for _, n in rows], np.int64)
-        self._columns = self.space_.columns
-        self.n_features_in_ = len(self._columns)
+        self.n_features_in_ = len(self.space_.columns)
         self.feature_names_in_ = np.array(self.space_.columns, dtype=object)
         return self
 

@@ -697,7 +697,7 @@ class CounterfactualRules:
         reached: list[bool | None] = [None] * len(found)
         if self.model is not None and found:
             own = settings.get("answer")
-            predicted = self._answering.first(coded) if own is None else own
+            predicted = self._answering.first(coded) if own is None else self._known([own])[0]
             reached = self._wanted(target, predicted).holds(self._answering.predicted(points)).tolist()
         told = pd.DataFrame(
             {
@@ -709,7 +709,7 @@ class CounterfactualRules:
             }
         )
         values = self._answering.table(points)
-        if set(told.columns) & set(values.columns):
+        while set(told.columns) & set(values.columns):
             told = told.add_prefix("ocf_")
         table = pd.concat([told, values], axis=1)
         return frames_of(x, self._frames).native(table)
@@ -810,9 +810,9 @@ class CounterfactualRules:
             raise DataError(f"{counted(len(given), 'answer')} for {counted(n_rows, 'row')}: give one for each")
         strange = [v for v in given if (math.isnan(real_number(v)) if self.regression else v not in self.classes)]
         if strange:
-            known = "numbers" if self.regression else listed(self.classes)
+            known = "numbers" if self.regression else listed([*map(str, self.classes)])
             raise DataError(f"a row's answer is {strange[0]!r}, and answers are {known}: mend it, or leave out the row")
-        return given
+        return given if self.regression else [self.classes[list(self.classes).index(own)] for own in given]
 
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:

@@ -180,6 +180,10 @@ def test_labels_say_what_a_row_has_already(folder: Path, tmp_path: Path) -> None
     answer = run(folder, *asked, "--trade-off", "3e-1", "--method", "greedy", "-o", rules)
     assert answer.code == ExitCode.SOLVED, answer.err
     assert {own["row"] for own in json.loads(Path(rules).read_text())} == {first, second, rich}
+    asks = ("--target", "granted", "--trade-off", "3e-1", "--method", "greedy", "-o", rules)
+    answer = run(folder, *asked, *asks)
+    assert answer.code == ExitCode.SOLVED, answer.err  # one has it already
+    assert {own["row"] for own in json.loads(Path(rules).read_text())} == {second, rich}
     covered = run(folder, *asked[:-1], str(first), "--target", "granted", "--cover", "leaves")
     assert covered.code == ExitCode.SOLVED, covered.err
     table.loc[second, "answer"] = "perhaps"

@@ -57,6 +57,13 @@ def test_columns_of_an_array_are_those_of_the_fit_in_order(names):
         assert own.metrics(table.to_numpy(), y) == expected.metrics(table, y)
 
 
+def test_numbers_as_names_are_names(cancer):
+    X, y = cancer
+    fitted = CounterfactualDiscretizer(small()).fit(X.set_axis(range(X.shape[1]), axis=1), y)
+    with pytest.raises(DataError, match=r"the table lacks columns of the fit: 0$"):
+        fitted.transform(X.set_axis(range(1, 1 + X.shape[1]), axis=1))
+
+
 @pytest.mark.parametrize("make", [CounterfactualDiscretizer, GuessingThresholds])
 def test_two_columns_of_one_name_are_refused(cancer, make):
     X, y = cancer

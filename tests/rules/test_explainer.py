@@ -568,6 +568,19 @@ def test_what_a_row_has_may_be_said(rules: CounterfactualRules, table: pd.DataFr
         rules.local(poor, "granted", answer="perhaps")
 
 
+def test_what_a_row_has_is_one_of_the_classes(table: pd.DataFrame) -> None:
+    numbers = table[["age"]].assign(b=range(len(table)))
+    rules = CounterfactualRules(None, numbers, (numbers.age > numbers.age.median()).astype(int), n_estimators=5)
+    row = numbers.iloc[[0]]
+    (own,) = rules.local_many(row, 1, answers=[0.0])  # as in a column with a gap
+    assert isinstance(own.predicted, int)
+    for strange in (2, None, "x"):
+        with pytest.raises(DataError, match="answers are 0, 1: mend it"):
+            rules.local_many(row, 1, answers=[strange])
+    with pytest.raises(DataError, match="answers are 0, 1: mend it"):
+        rules.trade_off(row, 1, answer="x")
+
+
 def test_what_is_no_region_and_no_seed_is_refused(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
     for region in ("age", None, 5):
         with pytest.raises(ProblemError, match=f"a region is one of .*, not {region!r}"):

@@ -59,6 +59,11 @@ def test_columns_that_are_named_like_those_of_the_answer_keep_their_names(table:
     ]  # fmt: skip
     assert (found.ocf_level == 0.5).all()
     assert (found.level > 30).all()
+    twice = named.set_axis(["ocf_level", "level"], axis=1)
+    rules = explain(None, twice, np.where(twice.level > 50, "granted", "refused"))
+    found = rules.trade_off(twice[twice.level < 30].iloc[[0]], "granted", levels=[0.5])
+    assert found.columns.is_unique
+    assert (found.ocf_ocf_level == 0.5).all()
 
 
 def test_the_norm_is_the_users(patchy: CounterfactualRules, poor: pd.DataFrame) -> None:
