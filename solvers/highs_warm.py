@@ -32,8 +32,8 @@ from ocf.solvers.standard_form import StandardForm
 
 Vector = NDArray[np.float64]
 
-#: Steps of HiGHS's method for quadratic programmes, and more of them for each row and column. It takes some ten where
-#: it ends; with columns of 1e-3 beside others of 1e5 it may go round in a circle.
+#: Steps of HiGHS's method for quadratic programmes, and more of them for each row and column: with columns of 1e-3
+#: beside others of 1e5 it may go round in a circle.
 QP_STEPS, QP_STEPS_EACH = 1000, 10
 
 

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
 from ocf.support.kept import Kept
 from ocf.support.limits import check, seconds_left
-from ocf.support.tolerances import meets
+from ocf.support.tolerances import falls_short, meets
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -101,7 +101,7 @@ class Placement:
     @property
     def leaves_open(self) -> bool:
         """Whether other numbers of the same cells may be cheaper."""
-        return self.bound < np.inf and not meets(self.bound, self.cost)
+        return falls_short(self.bound, self.cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,17 +366,7 @@ class _Slide:
 
     def solve(self) -> list[Fraction] | None:
         """Cheapest slides, exactly, whole where they must be, by branch and bound; None when there are none."""
-        widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
-        waiting: list[tuple[Fraction, int, list[Fraction], list[Fraction], list[Fraction]]] = []
-        made = itertools.count(0, -1)  # of those that cost the same the last one goes first
-
-        def relax(low: list[Fraction], high: list[Fraction]) -> None:
-            if all(a <= b for a, b in zip(low, high, strict=True)):
-                u = self._relaxed(low, high)
-                if u is not None:
-                    heappush(waiting, (self.cost(u), next(made), u, low, high))
-
-        relax([ZERO] * len(widths), widths)
+        waiting = _SlideParts(self)
         visited, begin = 0, time.perf_counter()
         while waiting:
             visited += 1
@@ -384,16 +374,20 @@ class _Slide:
                 return None
             if visited > AT_FIRST and time.perf_counter() - begin > GRACE:
                 check()
-            *_, u, low, high = heappop(waiting)
-            k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and u[k].denominator > 1), None)
+            part = waiting.pop()
+            k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and part.u[k].denominator > 1), None)
             if k is None:
-                return u
-            below, above = Fraction(math.floor(u[k])), Fraction(math.ceil(u[k]))
-            relax(low, [*high[:k], below, *high[k + 1 :]])
-            relax([*low[:k], above, *low[k + 1 :]], high)
+                return part.u
+            waiting.split(part, k, Fraction(math.floor(part.u[k])), Fraction(math.ceil(part.u[k])))
         return None
 
-    def _relaxed(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
+    def relaxed(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
+        """Cheapest slides within limits, whole or not; None when there are none.
+
+        Parameters
+        ----------
+        low, high : list of Fraction
+        """
         n, beside = len(low), len(self._absolutes)
         none = [ZERO] * beside
         unit = [[Fraction(int(j == k)) for j in range(n + beside)] for k in range(n + beside)]
@@ -464,33 +458,23 @@ class _Slide:
         Placement or None
             None where the columns hold no admissible numbers.
         """
-        widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
-        base, made = self.values.cost(self.point), itertools.count()
-        waiting: list[tuple[Fraction, int, list[Fraction], list[Fraction], list[Fraction]]] = []
+        base, waiting = self.values.cost(self.point), _SlideParts(self)
         best, left = known, np.inf  # bound of choices of numbers that nothing tells apart
-
-        def relax(low: list[Fraction], high: list[Fraction]) -> None:
-            u = self._relaxed(low, high) if all(a <= b for a, b in zip(low, high, strict=True)) else None
-            if u is not None:
-                heappush(waiting, (self.cost(u), next(made), u, low, high))
-
-        relax([ZERO] * len(widths), widths)
         for _ in range(NUMBERS):
-            least = base + float(waiting[0][0]) if waiting else np.inf
+            least = base + float(waiting.least)
             if least >= cutoff or meets(least, best.cost) or not waiting or seconds_left() <= 0:
                 break
-            cost, _, u, low, high = heappop(waiting)
-            point = self.rounded(u) if self._is_whole(u) else None
+            part = waiting.pop()
+            point = self.rounded(part.u) if self._is_whole(part.u) else None
             if point is not None and self.values.cost(point) < best.cost:
                 best = replace(best, point=point, cost=self.values.cost(point))
-            k = next((k for k, i in enumerate(self.moving) if self._ends(i, u[k]) is not None), None)
-            if k is None:  # rounding in sums
-                left = min(left, base + float(cost))
-                continue
-            below, above = self._ends(self.moving[k], u[k]) or (u[k], u[k])
-            relax(low, [*high[:k], min(high[k], below), *high[k + 1 :]])
-            relax([*low[:k], max(low[k], above), *low[k + 1 :]], high)
-        bound = min([left, best.cost, *(base + float(node[0]) for node in waiting[:1])])
+            ends = (self._ends(i, v) for i, v in zip(self.moving, part.u, strict=True))
+            k, own = next(((k, own) for k, own in enumerate(ends) if own is not None), (0, None))
+            if own is None:  # rounding in sums
+                left = min(left, least)
+            else:
+                waiting.split(part, k, *own)
+        bound = min(left, best.cost, base + float(waiting.least))
         return None if bound == np.inf else replace(best, bound=max(bound, known.bound))
 
     def _is_whole(self, u: list[Fraction]) -> bool:
@@ -553,6 +537,57 @@ class _Slide:
                 other = float(np.nextafter(dtype(near), dtype(towards)))
                 if other != near and low <= other <= high:
                     yield other
+
+
+class _SlidePart(NamedTuple):
+    """Slides within limits, and the cheapest of them."""
+
+    cost: Fraction
+    made: int
+    u: list[Fraction]
+    low: list[Fraction]
+    high: list[Fraction]
+
+
+class _SlideParts:
+    """Parts of the slides that are to be looked at: the cheapest first, of those that cost the same the last one."""
+
+    def __init__(self, task: _Slide) -> None:
+        self._task, self._made = task, itertools.count(0, -1)
+        self._parts: list[_SlidePart] = []
+        widths = [task.values.widths[int(task.cells[i])] for i in task.moving]
+        self._add([ZERO] * len(widths), widths)
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def least(self) -> Fraction | float:
+        """Cost of the cheapest; inf where none is left."""
+        return self._parts[0].cost if self._parts else np.inf
+
+    def pop(self) -> _SlidePart:
+        """Take the cheapest out."""
+        return heappop(self._parts)
+
+    def split(self, part: _SlidePart, k: int, below: Fraction, above: Fraction) -> None:
+        """Put in what of a part lies on both sides of a gap of one slide.
+
+        Parameters
+        ----------
+        part : _SlidePart
+        k : int
+            The slide.
+        below, above : Fraction
+            Ends of the gap.
+        """
+        self._add(part.low, [*part.high[:k], min(part.high[k], below), *part.high[k + 1 :]])
+        self._add([*part.low[:k], max(part.low[k], above), *part.low[k + 1 :]], part.high)
+
+    def _add(self, low: list[Fraction], high: list[Fraction]) -> None:
+        u = self._task.relaxed(low, high) if all(a <= b for a, b in zip(low, high, strict=True)) else None
+        if u is not None:
+            heappush(self._parts, _SlidePart(self._task.cost(u), next(self._made), u, low, high))
 
 
 def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:

@@ -60,9 +60,9 @@ class Balls(Run):
             self.bound = max(self.bound, min(outcome.bound, radius))
             failed = outcome.status is Status.ERROR and self.best is None
             rest = Status.FEASIBLE if self.best else Status.UNKNOWN
-            rounded = outcome.message.startswith(ROUNDED)
-            self.message = "" if rounded else outcome.message
-            if rounded:  # in other words where a point is known
+            self.message = outcome.message
+            if self.message.startswith(ROUNDED):  # in other words where a point is known
+                self.message = ""
                 self.blame_rounding(rest)
             self.close(Status.ERROR if failed else rest, self.bound, "")
         elif radius >= end:

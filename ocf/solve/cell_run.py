@@ -246,12 +246,11 @@ class CellRun(ReducedRun):
             self._hand_over(result)
             return
         leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
-        placed = self.cells.place(choice, cutoff=with_ties(self.upper))
+        placed = self.place(choice)
         if placed is None or placed.point is None:
             assert values is not None
             logger.info("exact arithmetic finds no point in a choice of cells that the solver's tolerances allow")
-            if placed is not None:
-                self.leave(placed)
+            self.leave(placed)
             self.exclude(values.of_constraints(leaves))
             return
         met = meets(self.bound, self.upper)

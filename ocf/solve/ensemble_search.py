@@ -220,20 +220,14 @@ class _Global:
         if part.is_ready:
             return partial(self._asked, part, lambda: crew.over)
         assert self._halving is not None
-        return partial(self._halving.halved, part, self.choices.upper, lambda: crew.over or self._is_late)
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether no time is left."""
-        left = self.run.seconds_left()
-        return left is not None and left <= 0
+        return partial(self._halving.halved, part, self.choices.upper, lambda: crew.over or self.run.is_late)
 
     def _is_open(self, part: ModelPart) -> bool:
         """Whether there is time for a part, memory, and use; where there is not, its bound is kept."""
         gap, here = relative_gap(self.choices.upper, part.bound), current()
         if here.full and here.said_full not in self.run.message:
             self.run.say(here.said_full)
-        if gap > self.query.options.mip_gap and not (self._is_late or here.full):
+        if gap > self.query.options.mip_gap and not (self.run.is_late or here.full):
             return True
         self._leave(part.bound)
         return False

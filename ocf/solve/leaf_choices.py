@@ -70,8 +70,7 @@ class LeafChoices:
         tried = set[tuple[int, ...]]()
         for start in (problem.origin, nearer):
             for point in () if start is None else ways(problem, requirements, known, start):
-                left = self.run.seconds_left()
-                if left is not None and left <= 0:
+                if self.run.is_late:
                     break
                 self._descend(requirements, point, tried)
         self.bound = bound  # nothing is cut off yet

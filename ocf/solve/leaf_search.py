@@ -150,8 +150,7 @@ class _LeafSearch:
     def _answer(self, leaf: Leaves, best: float) -> LeafAnswer:
         """The answer of a leaf, as far as it can beat the best so far."""
         own, bound = self._offset(leaf), self.bounds[leaf]
-        left = self.run.seconds_left()
-        if left is not None and left <= 0:
+        if self.run.is_late:
             return LeafAnswer.open(leaf, max(bound - own, 0.0))
         if bound == np.inf:
             return LeafAnswer.empty(leaf)

@@ -51,7 +51,8 @@ class SmoothLeaves:
         The time limit is the run's.
     solver : {"", "highs", "scip"}
         What every leaf is given to. By default separable strictly convex costs go to `ocf.solve.dual_ascent`, quadratic
-        forms to `ocf.solve.active_set`, and the rest, and what these leave open, to HiGHS.
+        forms to `ocf.solve.active_set`, and the rest, and what these leave open, to HiGHS. What is open after that
+        `ocf.solve.exact_polytope` settles, where it is small.
 
     Attributes
     ----------
@@ -143,7 +144,7 @@ class SmoothLeaves:
         takes: Callable[[FloatArray], bool] | None,
     ) -> LeafAnswer:
         """What is known of a part, or what exact arithmetic adds to that."""
-        if _is_over(run) or not is_exactly_solvable(part.polytope):
+        if run.is_late or not is_exactly_solvable(part.polytope):
             return known
         with run.timed("solve"):
             found = solve_exactly(part.polytope)
@@ -198,7 +199,7 @@ class SmoothLeaves:
         found: Found = None, None, Claim.FAILED
         if self.solver and len(part.used):
             found = self._by_solver(self.solver, part, key, run)
-            over = found[2] is Claim.LIMIT and _is_over(run)
+            over = found[2] is Claim.LIMIT and run.is_late
             if over or found[2] is Claim.INFEASIBLE or self._proves(polytope, *found[:2]):
                 return found
         own = self._by_hand(part, key, cutoff, run)
@@ -323,9 +324,3 @@ class SmoothLeaves:
             role = "up" if columns.value[j] > 0 else "down"
             upper[(columns.feature == columns.feature[j]) & (columns.role == role)] = 0.0
         return lower[own], upper[own]
-
-
-def _is_over(run: LeafRun) -> bool:
-    """Whether no time is left."""
-    left = run.seconds_left()
-    return left is not None and left <= 0

@@ -274,8 +274,7 @@ class Run:
         bool
             Whether that was said.
         """
-        left = self.seconds_left()
-        limited = (left is not None and left <= 0) or self.options.mip_gap > 0 or self.options.options
+        limited = self.is_late or self.options.mip_gap > 0 or self.options.options
         if status not in (Status.FEASIBLE, Status.UNKNOWN) or self.message or limited:
             return False
         left_open = "a gap to the proven bound" if status is Status.FEASIBLE else "open whether there is a point"
@@ -322,6 +321,12 @@ class Run:
         own = math.inf if self.options.time_limit is None else self.options.time_limit
         left = min(own - (time.perf_counter() - self.start), limits.seconds_left())
         return None if left == math.inf else left
+
+    @property
+    def is_late(self) -> bool:
+        """Whether no time is left."""
+        left = self.seconds_left()
+        return left is not None and left <= 0
 
     def remaining(self) -> SolverOptions | None:
         """Options with the time that is left; None when there is none."""

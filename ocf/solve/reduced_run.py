@@ -16,7 +16,7 @@ from ocf.cells.reduction import MAX_PAIRS, reduce
 from ocf.cells.sliding import Placement
 from ocf.solve.outcome import Run
 from ocf.solvers.result import SolverOptions, Status
-from ocf.support.tolerances import meets, with_ties
+from ocf.support.tolerances import falls_short, meets, with_ties
 
 if TYPE_CHECKING:
     from ocf.solvers.cell_form import Compiled
@@ -116,10 +116,9 @@ class ReducedRun(Run):
         bound : float
         by : str
         """
-        if self.left_open < self.upper and not meets(self.left_open, self.upper):
+        if falls_short(self.left_open, self.upper):
             self.bound = bound = min(max(self.bound, bound), self.left_open)
-            near = status is Status.OPTIMAL and meets(bound, self.upper, self.options.mip_gap)
-            if not near:
+            if status is not Status.OPTIMAL or falls_short(bound, self.upper, self.options.mip_gap):
                 status = {Status.OPTIMAL: Status.FEASIBLE, Status.INFEASIBLE: Status.UNKNOWN}.get(status, status)
                 by = ""
                 self.blame_rounding(status)
@@ -161,23 +160,31 @@ class ReducedRun(Run):
         choice : (n_features,) int64
             Counted within the features.
         """
-        placed = self.cells.place(choice, cutoff=with_ties(self.upper))
-        if placed is None:
+        placed = self.place(choice)
+        if placed is None or (placed.point is not None and not self.confirm(placed.point)):
             return False
-        admitted = placed.point is not None and self.confirm(placed.point)
-        if admitted or placed.point is None:
-            self.leave(placed)
-        return admitted
+        self.leave(placed)
+        return placed.point is not None
 
-    def leave(self, placed: Placement) -> None:
+    def place(self, choice: IntArray) -> Placement | None:
+        """The cheapest point of a choice of cells, as far as it is of interest.
+
+        Parameters
+        ----------
+        choice : (n_features,) int64
+            Counted within the features.
+        """
+        return self.cells.place(choice, cutoff=with_ties(self.upper))
+
+    def leave(self, placed: Placement | None) -> None:
         """Keep what a choice of cells leaves open that is looked at no more.
 
         Parameters
         ----------
-        placed : Placement
+        placed : Placement or None
             Its cheapest point, as far as it was found.
         """
-        if placed.leaves_open:
+        if placed is not None and placed.leaves_open:
             self.left_open = min(self.left_open, placed.bound)
 
     # -- what is left --------------------------------------------------------------------------------------

@@ -52,6 +52,17 @@ def equal_cost(cost: float) -> float:
     return cost + slack(cost) / 4
 
 
+def falls_short(bound: float, cost: float, gap: float = 0.0) -> bool:
+    """Whether a bound leaves open that something is cheaper than a cost, inf where nothing was found.
+
+    Parameters
+    ----------
+    bound, cost, gap : float
+        See `slack`.
+    """
+    return bound < cost and not meets(bound, cost, gap)
+
+
 def meets(bound: float, cost: float, gap: float = 0.0) -> bool:
     """Whether a bound proves that nothing is cheaper than a cost; never where nothing was found (inf).
 

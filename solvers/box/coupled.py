@@ -33,7 +33,7 @@ from ocf.solvers.box.quadratic import EPS, Quadratic, new_active_set
 from ocf.solvers.box.search import BoxResult, concluded
 from ocf.solvers.result import LEFT_OPEN, Progress, SolverOptions, monotone
 from ocf.support.limits import current
-from ocf.support.tolerances import meets
+from ocf.support.tolerances import falls_short
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
@@ -415,7 +415,7 @@ class CoupledSearch:
     def _result(self, stopped: str) -> BoxResult:
         least = min(self.upper, self.cutoff)
         gap = 0.0 if self.best is None else self.options.mip_gap
-        if not stopped and self.left_open < least and not meets(self.left_open, least, gap):
+        if not stopped and falls_short(self.left_open, least, gap):
             stopped = LEFT_OPEN
         status, bound, message = concluded(self.best, self.upper, self._bound(), self.cutoff, self.options, stopped)
         self._record(None)
