@@ -122,6 +122,19 @@ def a_run(**known: object) -> dict[str, object]:
     return row | {"cost": None, "seconds": 1.0, "cpu": 1.0, "peak_memory": 1} | known
 
 
+def test_what_is_kept_is_not_run_again() -> None:
+    from run import still_to_run
+
+    grid = load_suite(PEERS / "suite.toml").grids[0]
+    data = grid.recipe.data_label
+    kept = [a_run(data=data, position=position, method="first") for position in (4, 7)]
+    kept += [a_run(data=data, position=4, method="all"), a_run(data="other", position=9, method="first")]
+    kept += [a_run(data=data, position=position, method="all") for position in (7, 9)]
+    found = still_to_run(grid, [4, 7, 9], ["first", "all", "none", "new"], kept)
+    assert found == {(9,): ["first"], (4, 7, 9): ["none", "new"]}
+    assert still_to_run(grid, [4, 7], ["first", "all"], kept) == {}
+
+
 def test_what_the_limit_stopped_twice_is_given_up_on_larger_forests() -> None:
     import page
     from given_up import cells_given_up
