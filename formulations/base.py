@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: A Pyomo variable's data object.
 Var = Any
 
+#: What to ask for in the place of a formulation over cells where the model has oblique splits.
+OVER_VALUES = "use formulation='hyperplanes', or 'oblique' for a single tree"
+
 
 @dataclass(frozen=True)
 class Formulated:

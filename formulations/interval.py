@@ -50,7 +50,7 @@ import pyomo.environ as pyo
 from ocf.arrays import BoolArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.partition import Partition
-from ocf.formulations.base import Formulated
+from ocf.formulations.base import OVER_VALUES, Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target
 from ocf.support.limits import check
@@ -69,7 +69,7 @@ def build(cells: CellProblem) -> Formulated:
     Formulated
     """
     part = cells.partition
-    part.refuse_hyperplanes()
+    part.refuse_hyperplanes(OVER_VALUES)
     model = pyo.ConcreteModel(name="interval")
     model.cells = cell_choice(part, integer=True)
     # a leaf below contradictory splits holds no point; its empty box would pass for an interval below

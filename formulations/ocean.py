@@ -45,7 +45,7 @@ import pyomo.environ as pyo
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.partition import Partition
-from ocf.formulations.base import Formulated
+from ocf.formulations.base import OVER_VALUES, Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target
 from ocf.trees.ensemble import SplitKind
@@ -64,7 +64,7 @@ def build(cells: CellProblem) -> Formulated:
     Formulated
     """
     part = cells.partition
-    part.refuse_hyperplanes()
+    part.refuse_hyperplanes(OVER_VALUES)
     ensemble = part.ensemble
     inner = np.flatnonzero(ensemble.kind != SplitKind.LEAF)
     model = pyo.ConcreteModel(name="ocean")

@@ -10,7 +10,8 @@ Traps that this file deals with (HiGHS 1.15):
 - Presolve also declares feasible problems infeasible, and points optimal that are not, where some columns are binary
   and the others are so by implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or
   optimal where continuous columns lie within 0 and 1 as binary ones do, or ends as a solve error, is solved again
-  without it. (Where numbers stand among them, it is without presolve that digits are lost.)
+  without it. (Where numbers stand among them, it is without presolve that digits are lost.) Without integers it loses
+  points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible".
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -164,7 +165,8 @@ class HighsSolver:
         wide = bool((form.integer & (form.upper - form.lower > 1)).any())
         doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if binary or wide else (ModelStatus.kInfeasible,)
         by_presolve = status == ModelStatus.kSolveError or (status in doubted and answer.nodes == 0)
-        if by_presolve and form.integer.any() and raw.get("presolve") != "off":
+        believed = not form.integer.any() and status != ModelStatus.kInfeasible
+        if by_presolve and not believed and raw.get("presolve") != "off":
             return self._without_presolve(question, scale, answer, raw, interrupt)
         return answer
 

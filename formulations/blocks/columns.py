@@ -19,7 +19,7 @@ from ocf.problem.piecewise import Shape, exact_rows, level_amounts, shape_of, si
 from ocf.problem.problem import Problem
 from ocf.trees.ensemble import Ensemble
 
-#: Most values of a grid that may be listed one by one, where the origin is not on the grid itself.
+#: Most values of a grid that may be listed one by one, where they are no whole number of steps from the origin.
 MAX_LISTED = 5000
 
 
@@ -97,8 +97,8 @@ def columns_of(problem: Problem) -> MoveColumns:
     Raises
     ------
     ProblemError
-        A feature whose value is off its own grid has too many grid values to list, or the quadratic cost
-        names a feature that is no number.
+        A feature whose value is off its own grid, or whose column rounds the grid, has too many grid values to list,
+        or the quadratic cost names a feature that is no number.
     """
     paired = {problem.space.names[i] for i in np.flatnonzero(np.diff(quadratic_form(problem).indptr))}
     relations = exact_rows(problem)
@@ -111,7 +111,8 @@ def columns_of(problem: Problem) -> MoveColumns:
         shape = Shape() if feature.discrete else shape_of(problem, relations, i, steps)
         if steps and feature.name in paired:
             raise ProblemError(f"the quadratic cost needs continuous numbers, and {feature.name!r} has a grid")
-        if feature.discrete or shape.listed or (steps and feature.at_most(origin) != origin):
+        off_steps = steps and (feature.at_most(origin) != origin or rounds_its_grid(feature, origin))
+        if feature.discrete or shape.listed or off_steps:
             if feature.name in paired:
                 raise ProblemError(f"the quadratic cost needs numbers on their grid, and {feature.name!r} is none")
             columns += _level_columns(problem, i, feature, origin)
@@ -146,6 +147,24 @@ def grid_unit(feature: Feature) -> float:
     return 1.0 if feature.kind == "integer" else feature.step or 0.0
 
 
+def rounds_its_grid(feature: Feature, origin: float) -> bool:
+    """Whether values of a grid are no whole number of steps apart, as 0.4 and 0.6 in float32, for the column is narrow.
+
+    Parameters
+    ----------
+    feature : Feature
+    origin : float
+        Coded value of the row.
+    """
+    if not feature.step or feature.float_dtype == np.float64:
+        return False
+    odd = feature.step.as_integer_ratio()[0]
+    while odd % 2 == 0:
+        odd //= 2
+    greatest = max(abs(v) for v in (feature.step, origin, *feature.limits(origin)) if np.isfinite(v))
+    return greatest / feature.step * odd > 2.0 ** (np.finfo(feature.float_dtype).nmant + 1)
+
+
 def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) -> list[MoveColumn]:
     values = listed_values(feature, origin)
     cost = problem.cost.of(feature, origin, values)
@@ -172,6 +191,11 @@ def listed_values(feature: Feature, origin: float) -> FloatArray:
     first, last = float(feature.at_least(low)), float(feature.at_most(high))
     count = (last - first) / grid_unit(feature)
     if not count < MAX_LISTED:
+        if rounds_its_grid(feature, origin):
+            raise ProblemError(
+                f"feature {feature.name!r} has too many values on its grid to list, which {feature.dtype} rounds: "
+                "narrow its permitted range, or give the column as float64"
+            )
         raise ProblemError(
             f"feature {feature.name!r} has the value {origin!r}, which is off its grid, and too many grid values to "
             "list: narrow its permitted range, or put the value on the grid"

@@ -90,13 +90,18 @@ class Partition:
         """Number of cells of all features."""
         return int(self.offsets[-1])
 
-    def refuse_hyperplanes(self) -> None:
-        """Raise where a split is oblique: a leaf is no product of cells then."""
+    def refuse_hyperplanes(self, remedy: str) -> None:
+        """Raise where a split is oblique: a leaf is no product of cells then.
+
+        Parameters
+        ----------
+        remedy : str
+            What to do, in the place of what was asked for.
+        """
         if self.ensemble.is_oblique:
             raise UnsupportedModelError(
-                "the model has oblique splits or adds up numbers of the table, which no choice of cells decides: use "
-                "formulation='hyperplanes', or "
-                "'oblique' for a single tree"
+                "the model has oblique splits or adds up numbers of the table, which no choice of cells decides: "
+                + remedy
             )
 
     @cached_property

@@ -111,7 +111,7 @@ def box_of(prepared: PreparedModel, explanation: Explanation) -> AnswerBox:
     if why:
         raise ProblemError(f"which box there is is not known: {why}")
     part = prepared.tree_partition(replace(problem, plausibility=None))
-    part.refuse_hyperplanes()
+    part.refuse_hyperplanes("ask for the answer without its box")
     # the target alone: constraints, plausibility, margins and costs say which answer is wanted, not whether it holds
     plain = replace(problem, ensemble=part.ensemble, margins=(), dead=())
     asked = replace(plain, plausibility=None, constraints=(), cost=Cost.parse("l1"))

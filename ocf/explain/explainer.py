@@ -492,6 +492,8 @@ class Explainer(ModelExplainer[TreeAsking]):
         ------
         ProblemError
             Something couples the features, so that regions are no boxes.
+        UnsupportedModelError
+            Neither are they where the model has oblique splits.
         """
         wish = Plausibility.parse(plausibility)
         problem = self.problem(

@@ -289,6 +289,7 @@ def refuse_without_boxes(cells: CellProblem, why: str) -> None:
     """
     if why:
         raise ProblemError(f"which regions there are is not known: {why}")
+    cells.partition.refuse_hyperplanes("its regions are no boxes; ask explain for the cheapest point")
     if cells.coupling:
         raise ProblemError(f"with {cells.coupling} regions are no boxes: ask for them without")
     if cells.leaf_cost is not None:

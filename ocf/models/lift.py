@@ -98,7 +98,7 @@ def lift(
     if ensemble.is_oblique and missing | supplied:
         raise DataError(
             f"{_named(space, missing | supplied)} missing (NaN), and no rule for that is read in a model that splits "
-            "on sums of columns or adds them to a score, nor in a step in front of it: fill in a value"
+            "on sums of columns or adds them to a score, not even of an imputer in front of it: fill in a value"
         )
     if missing:
         encoding = _with_missing(encoding, ensemble, missing)

@@ -190,7 +190,10 @@ class Cuts:
         ensemble = self.ensemble if space is self._space else with_steps(self.model.trees.ensemble, encoding)
         if detector is not None:
             if (gaps.missing or gaps.supplied) and detector.forest.ensemble.missing_left is None:
-                raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                raise DataError(
+                    "the row has missing values (NaN), and no rule of the isolation forest for them is read: fill them "
+                    "in, or leave out the plausibility"
+                )
             ensemble, encoding = detector.beside(ensemble, encoding)
         lifted = lift(ensemble, encoding, gaps.missing, gaps.supplied)
         if self._checked is not None and not gaps.missing:

@@ -22,6 +22,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray
 from ocf.solve.column_boxes import ColumnBox, ColumnBoxes
 from ocf.solve.dual_ascent import ascend
+from ocf.solve.emptiness import is_proven_empty
 from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, LeafTask
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
@@ -207,10 +208,10 @@ class _ChoiceSearch:
         return (x, bound) if meets(bound, self._cost(x)) else None
 
     def _by_highs(self, box: ColumnBox, left: float | None) -> tuple[FloatArray, float] | None:
-        """Point of the relaxation of a box and its bound; None where the box is empty."""
+        """Point of the relaxation of a box and its bound; None where the box is proven empty."""
         found = self.relaxed.solve(lower=box.lower, upper=box.upper, time_limit=left)
         if found.claim is Claim.INFEASIBLE:
-            return None
+            return None if self._is_empty(box) else (np.clip(0.0, box.lower, box.upper), -np.inf)
         x, multipliers = found.x, found.multipliers
         if x is None or multipliers is None:
             x, multipliers = self._ascended(box)  # a "solve error" is met where costs are tiny
@@ -219,6 +220,12 @@ class _ChoiceSearch:
         if self.model.columns.square.any() and not meets(bound, self._cost(x)):
             bound = max(bound, self._bound(self._ascended(box, multipliers)[1], box))
         return x, bound
+
+    def _is_empty(self, box: ColumnBox) -> bool:
+        """Whether no values of the columns meet the rows, however they are rounded."""
+        half_spaces, signs = self.half_spaces
+        h = half_spaces.h + np.abs(signs) @ self.room
+        return is_proven_empty(replace(half_spaces, h=h, lo=box.lower, hi=box.upper))
 
     def _cost(self, x: FloatArray) -> float:
         """What values of the columns cost, (n_cols,)."""

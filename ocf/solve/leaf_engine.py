@@ -42,8 +42,8 @@ class LeafEngine(TreeEngine):
             return f"{this} knows no absolute values of sums of changes: take the norm 'mahalanobis', or weights of l1"
         if any(f.special is not None for f in task.space.features):
             return (
-                f"{this} knows no special values and supplies none that are missing: "
-                "leave out special_values and cost_of_supplying"
+                f"{this} knows no special values, and no value that may be supplied or become missing: leave out "
+                "special_values, cost_of_supplying, may_become_missing and missing=True"
             )
         if task.margins is not None and task.margins.any():
             return f"{this} takes a margin for single trees only, as split_margin"

@@ -12,6 +12,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.solve.active_set import refine, solve_by_active_set
 from ocf.solve.dual_ascent import ascend
+from ocf.solve.emptiness import is_proven_empty
 from ocf.solve.exact_polytope import is_exactly_solvable, solve_exactly
 from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, LeafTask
 from ocf.solve.leaf_model import LeafModel
@@ -118,8 +119,8 @@ class SmoothLeaves:
     ) -> LeafAnswer:
         """What a point and multipliers prove of a part."""
         (x, y, claim), polytope, spent, leaf = found, part.polytope, part.spent, part.task.leaf
-        if claim is Claim.INFEASIBLE:
-            return LeafAnswer.empty(leaf)
+        if claim is Claim.INFEASIBLE and is_proven_empty(self.rounding.widened(part, cutoff - spent)):
+            return LeafAnswer.empty(leaf).searched(cutoff, cutoff)
         if x is None or y is None:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
             if bound >= cutoff:

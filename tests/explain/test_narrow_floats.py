@@ -216,3 +216,59 @@ def test_regions_of_rules_hold_the_value_that_reads_as_their_end(dtype: str) -> 
     assert held == whole
     with pytest.raises(ProblemError, match="holds no value"):
         rules.query({"rate": (0.61, 0.69)}, True)
+
+
+@pytest.mark.parametrize("formulation", ["auto", "ocean_hyperplanes"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_grid_beside_hyperplanes_holds_what_the_column_does(dtype: str, formulation: str) -> None:
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline, make_union
+
+    grid = pd.DataFrame([(k / 10, b) for k in range(2, 7) for b in (0, 1)], columns=["rate", "b"])
+    grid = grid.astype({"rate": dtype})
+    held = grid["rate"].to_numpy(float)
+    asked = 0
+    for seed in (0, 2, 3, 5):
+        rng = np.random.default_rng(seed)
+        rate, b = rng.integers(2, 7, 80), rng.integers(0, 2, 80)
+        table = pd.DataFrame({"rate": (rate / 10).astype(dtype), "b": b})
+        wanted = (rate + 2 * b + rng.normal(size=80) * 0.3 > 5).astype(int)
+        model = make_pipeline(
+            make_union(PCA(2), "passthrough"), RandomForestClassifier(5, max_depth=3, random_state=0)
+        ).fit(table, wanted)
+        explainer = Explainer(model, table, features={"rate": {"step": 0.1, "scale": 0.4}})
+        for k in range(6):
+            row = table.iloc[[k]]
+            target = 1 - model.predict(row)[0]
+            good = model.predict(grid) == target
+            cost = np.abs(held - float(row["rate"].iloc[0])) / 0.4 + (grid["b"].to_numpy() != b[k])
+            answer = explainer.explain(row, target, formulation=formulation)[0]
+            if good.any():
+                assert answer.status == "optimal"
+                assert answer.cost == pytest.approx(cost[good].min(), abs=1e-12)
+                asked += 1
+    assert asked > 15
+
+
+def test_too_many_values_that_a_narrow_column_rounds_are_refused_beside_hyperplanes() -> None:
+    from ocf.oblique import ObliqueTree
+
+    tree = ObliqueTree(
+        [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]],
+        [500.0, 0, 0],
+        [1, -1, -1],
+        [2, -1, -1],
+        [[0, 0], [1, 0], [0, 1]],
+        classes=["in", "out"],
+        feature_names=("a", "b"),
+    )
+    table = pd.DataFrame({"a": [0.0, 1000.0], "b": [0.0, 1000.0]}).astype("float32")
+    for step, dtype, refused in ((0.1, "float32", True), (0.125, "float32", False), (0.1, "float64", False)):
+        explainer = Explainer(tree, table.astype(dtype), features={name: {"step": step} for name in "ab"})
+        answer = explainer.explain(table.astype(dtype).iloc[[1]], "in")[0]
+        if refused:
+            assert answer.status == "error"
+            assert "too many values on its grid to list, which float32 rounds" in answer.message
+        else:
+            assert answer.status == "optimal"
+            assert answer.cost == pytest.approx(1.5)

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 from small_problems import exhaustive, random_problem
@@ -18,7 +19,7 @@ from small_problems import exhaustive, random_problem
 from ocf import Explainer, Plausibility
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.ranges import ValueInterval
-from ocf.errors import ProblemError
+from ocf.errors import ProblemError, UnsupportedModelError
 from ocf.explain.regions import Regions
 from ocf.problem.constraints import Implication
 from ocf.problem.problem import Problem
@@ -302,3 +303,20 @@ def test_points_keep_the_order_of_categories() -> None:
     assert len(points)
     assert points["size"].dtype == sizes
     assert model.predict(points).all()
+
+
+def test_regions_of_models_with_hyperplanes_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 8, 120), "b": rng.integers(0, 8, 120)})
+    wanted = (table["a"] + table["b"] > 6).astype(int)
+    for steps, trees in (
+        (PCA(1), DecisionTreeClassifier(max_depth=2, random_state=0)),
+        (make_union(PCA(1), "passthrough"), RandomForestClassifier(3, max_depth=3, random_state=0)),
+    ):
+        model = make_pipeline(steps, trees).fit(table, wanted)
+        explainer, row = Explainer(model, table), table.iloc[[0]]
+        target = 1 - model.predict(row)[0]
+        assert explainer.explain(row, target)[0].status == "optimal"
+        with pytest.raises(UnsupportedModelError, match=r"oblique splits .* its regions are no boxes"):
+            explainer.counterfactual_regions(row, target, radius=2.0)
+        assert "ask for the answer without its box" in explainer.explain(row, target, box=True)[0].message

@@ -176,3 +176,14 @@ def test_unbounded_is_an_error_that_says_so(solver, integer):
     assert result.status is Status.ERROR
     assert "unbounded" in result.message
     assert result.bound == -INF
+
+
+@pytest.mark.parametrize("side", [1e-9, 1e-8, 2.4e-8, 1e-7, 2e-7, 1e-6])
+@pytest.mark.parametrize("cost", [0.1, 3276.8])
+def test_a_point_a_hair_from_the_origin_is_there(solver, cost, side):
+    """HiGHS 1.15's presolve calls some of these infeasible, where the second column rises by little."""
+    row = sp.csr_array([[0.1, -0.1, 0.1, -0.1]])
+    form = StandardForm([cost] * 4, 0, row, [-INF], [-side], [0] * 4, [7, 3, 7, 3], [False] * 4)
+    result = solver.solve(form)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(10 * side * cost, abs=1e-5 * cost)
