@@ -11,7 +11,8 @@ Traps that this file deals with (HiGHS 1.15):
   and the others are so by implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or
   optimal where continuous columns lie within 0 and 1 as binary ones do, or ends as a solve error, is solved again
   without it. (Where numbers stand among them, it is without presolve that digits are lost.) Without integers it loses
-  points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible".
+  points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible". So it
+  does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -160,13 +161,8 @@ class HighsSolver:
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
-        # after presolve alone claims infeasibility or an optimum, or its postsolve spoils the point
-        binary = not form.integer.all() and bool(((form.lower >= 0) & (form.upper <= 1)).all())  # by implication, too
-        wide = bool((form.integer & (form.upper - form.lower > 1)).any())
-        doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if binary or wide else (ModelStatus.kInfeasible,)
-        by_presolve = status == ModelStatus.kSolveError or (status in doubted and answer.nodes == 0)
-        believed = not form.integer.any() and status != ModelStatus.kInfeasible
-        if by_presolve and not believed and raw.get("presolve") != "off":
+        by_presolve = status == ModelStatus.kSolveError or answer.nodes == 0
+        if by_presolve and status in _doubted(form) and raw.get("presolve") != "off":
             return self._without_presolve(question, scale, answer, raw, interrupt)
         return answer
 
@@ -195,6 +191,16 @@ class HighsSolver:
         again = self._run(flat, 1.0, without_costs, interrupt)
         claim = Claim.UNBOUNDED if again.claim is Claim.OPTIMAL else again.claim
         return replace(answer, claim=claim, x=None, bound=-math.inf, seconds=answer.seconds + again.seconds)
+
+
+def _doubted(form: StandardForm) -> set[ModelStatus]:
+    """What presolve may say of a form that is not so, or its postsolve spoil; see the traps above."""
+    if not form.integer.any():
+        return {ModelStatus.kInfeasible}
+    by_implication = not form.integer.all() and bool(((form.lower >= 0) & (form.upper <= 1)).all())
+    wide = bool((form.integer & (form.upper - form.lower > 1)).any())
+    optima = {ModelStatus.kOptimal} if by_implication or wide else set[ModelStatus]()
+    return {ModelStatus.kInfeasible, ModelStatus.kSolveError} | optima
 
 
 def _read(highs: Any, form: StandardForm, scale: float, seconds: float, records: list[Progress]) -> RawAnswer:

@@ -148,7 +148,10 @@ def grid_unit(feature: Feature) -> float:
 
 
 def rounds_its_grid(feature: Feature, origin: float) -> bool:
-    """Whether values of a grid are no whole number of steps apart, as 0.4 and 0.6 in float32, for the column is narrow.
+    """Whether a narrow column rounds the values of its grid, so that they are no whole number of steps apart.
+
+    In float32 0.6 is not 0.4 + 2 * 0.1. A multiple k of a step is held as it is where k times the odd part of the step
+    fits into the digits of the dtype, as of 0.25 or 3.
 
     Parameters
     ----------
@@ -161,8 +164,9 @@ def rounds_its_grid(feature: Feature, origin: float) -> bool:
     odd = feature.step.as_integer_ratio()[0]
     while odd % 2 == 0:
         odd //= 2
-    greatest = max(abs(v) for v in (feature.step, origin, *feature.limits(origin)) if np.isfinite(v))
-    return greatest / feature.step * odd > 2.0 ** (np.finfo(feature.float_dtype).nmant + 1)
+    most = max(abs(v) for v in (feature.step, origin, *feature.limits(origin)) if np.isfinite(v)) / feature.step
+    digits = np.finfo(feature.float_dtype).nmant + 1
+    return bool(most * odd > 2.0**digits)
 
 
 def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) -> list[MoveColumn]:

@@ -28,14 +28,21 @@ def is_proven_empty(p: Polytope) -> bool:
     p : Polytope
         Half-spaces and relations with infinite sides say nothing.
     """
-    held, kept = np.isfinite(p.h), np.isfinite(p.k)
-    K_up, K_down = (K[kept] if len(p.k) else K for K in (p.K_up, p.K_down))
-    prices = dict.fromkeys(("a_down", "a_up", "q_down", "q_up"), np.zeros(len(p.xbar)))
-    free = replace(p, G=p.G[held], h=p.h[held], K_up=K_up, K_down=K_down, k=p.k[kept], Q=None, credit=0.0, **prices)
-    if (p.lo > p.hi).any() or free.bound(np.zeros(len(free.h) + len(free.k))) > 0:
+    if (p.lo > p.hi).any():
         return True
+    free = _without_costs(p)
     multipliers = _contradiction(free)
     return multipliers is not None and free.bound(multipliers) > 0
+
+
+def _without_costs(p: Polytope) -> Polytope:
+    """The same for nothing, and without rows that say nothing."""
+    held, zeros = np.isfinite(p.h), np.zeros(len(p.xbar))
+    free = replace(p, G=p.G[held], h=p.h[held], a_down=zeros, a_up=zeros, q_down=zeros, q_up=zeros, Q=None, credit=0.0)
+    if not len(p.k):
+        return free
+    kept = np.isfinite(p.k)
+    return replace(free, K_down=p.K_down[kept], K_up=p.K_up[kept], k=p.k[kept])
 
 
 def _contradiction(p: Polytope) -> FloatArray | None:
@@ -46,10 +53,14 @@ def _contradiction(p: Polytope) -> FloatArray | None:
     high = np.concatenate([np.maximum(p.hi - p.xbar, 0.0), np.maximum(p.xbar - p.lo, 0.0)])
     # in units of each change's range, and of what a row is made of
     width = np.where(np.isfinite(high) & (high > low), high - low, 1.0)
-    size = np.abs(A * width).max(axis=1, initial=0.0)
-    size = np.where(size > 0, size, 1.0)
-    rows = np.column_stack([A * width / size[:, None], -np.ones(len(size))])
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.abs(A * width).max(axis=1, initial=0.0)
+        size = np.where(size > 0, size, 1.0)
+        rows, sides = A * width / size[:, None], sides / size
+    if not np.isfinite(rows).all() or not np.isfinite(sides).all():
+        return None
+    moved = np.column_stack([rows, -np.ones(len(size))])
     ends = np.column_stack([np.append(low / width, 0.0), np.append(high / width, np.inf)])
     cost = np.append(np.zeros(len(width)), 1.0)
-    found = linprog(cost, rows, sides / size, bounds=ends, method="highs-ds", options=TOLERANCES)
+    found = linprog(cost, moved, sides, bounds=ends, method="highs-ds", options=TOLERANCES)
     return None if found.status != 0 else np.maximum(-found.ineqlin.marginals, 0.0) / size

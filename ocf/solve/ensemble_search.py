@@ -21,7 +21,7 @@ from ocf.solve.crew import Crew
 from ocf.solve.first_points import leaves_at
 from ocf.solve.leaf_answer import LeafAnswer, LeafClaim
 from ocf.solve.leaf_choices import LeafChoices
-from ocf.solve.leaf_query import Query
+from ocf.solve.leaf_query import Query, safely
 from ocf.solve.narrowed import Narrowing
 from ocf.solve.outcome import Outcome
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
@@ -323,7 +323,8 @@ class _Global:
         solver = matrix_solver(self._solver)
         if left is not None and left <= 0:
             return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
-        asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
+        safe = safely(self._solver, options)
+        asked = replace(safe, time_limit=left, stall_limit=FIRST_STALL if watched else None)
         if self._halving is None:
             return solver.solve(part.form, asked, cutoff=cutoff)
         reduced = self._halving.fitted(part)

@@ -224,7 +224,9 @@ class _ChoiceSearch:
     def _is_empty(self, box: ColumnBox) -> bool:
         """Whether no values of the columns meet the rows, however they are rounded."""
         half_spaces, signs = self.half_spaces
-        h = half_spaces.h + np.abs(signs) @ self.room
+        reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
+        size = self.magnitudes @ np.where(np.isfinite(reach), reach, 0.0)
+        h = half_spaces.h + np.abs(signs) @ (self.room + ROUNDING * size)
         return is_proven_empty(replace(half_spaces, h=h, lo=box.lower, hi=box.upper))
 
     def _cost(self, x: FloatArray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,11 @@ from ocf.support.tolerances import meets
 
 #: Assignments of categories that a leaf may try before it settles for the bound of its solver.
 MAX_ASSIGNMENTS = 50
+
+
+#: Options of a solver, but for the user's own. HiGHS's presolve loses points whose totals lie within 1e-7 of a
+#: hyperplane; leaves, and forests behind a PCA, take no longer without.
+SAFE: dict[str, dict[str, Any]] = {"highs": {"presolve": "off"}}
 
 
 class Query:
@@ -148,7 +154,7 @@ class Query:
         best = replace(known, bound=np.inf) if known.point is not None else LeafAnswer.empty(task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.run.called(name)
-        solver = matrix_solver(name)
+        solver, safe = matrix_solver(name), safely(name, self.options)
         loose = form.integer & (form.lower < form.upper)
         binary = loose & (form.lower == 0) & (form.upper == 1)
         undecided = np.inf  # bound of the choices of which rounding left open what they cost, if they have a point
@@ -157,9 +163,7 @@ class Query:
             left = self.run.seconds_left()
             if left is not None and left <= 0:
                 return best.bounded(0.0)
-            result = solver.solve(
-                form, replace(self.options, time_limit=left), cutoff=limit if np.isfinite(limit) else None
-            )
+            result = solver.solve(form, replace(safe, time_limit=left), cutoff=limit if np.isfinite(limit) else None)
             self.run.note(result)
             bound = min(result.bound, undecided)
             if result.status is Status.INFEASIBLE:
@@ -219,6 +223,17 @@ class Query:
         """The leaf's problem as a matrix, on the clock."""
         with self.run.timed("instance"):
             return self.model.standard_form(task)
+
+
+def safely(solver: str, options: SolverOptions) -> SolverOptions:
+    """Options by which a solver of matrices loses no point next to a hyperplane, unless the user's own say otherwise.
+
+    Parameters
+    ----------
+    solver : str
+    options : SolverOptions
+    """
+    return replace(options, options={**SAFE.get(solver, {}), **options.options})
 
 
 def _cut_off(form: StandardForm, binary: BoolArray, chosen: BoolArray) -> StandardForm:

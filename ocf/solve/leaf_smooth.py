@@ -119,6 +119,7 @@ class SmoothLeaves:
     ) -> LeafAnswer:
         """What a point and multipliers prove of a part."""
         (x, y, claim), polytope, spent, leaf = found, part.polytope, part.spent, part.task.leaf
+        # without a proof of it nothing is known, as after any other end without a point
         if claim is Claim.INFEASIBLE and is_proven_empty(self.rounding.widened(part, cutoff - spent)):
             return LeafAnswer.empty(leaf).searched(cutoff, cutoff)
         if x is None or y is None:

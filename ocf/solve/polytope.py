@@ -113,12 +113,20 @@ class Polytope:
         """Minimiser of separable cost plus ``slope . x`` over the box, coordinate by coordinate, (n,)."""
         return self.minimise(slope)[0]
 
-    def minimise(self, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same, and what each coordinate's change comes to, (n,) each; -inf where that falls without end."""
+    def minimise(self, slope: FloatArray, slack: FloatArray | float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """The same, and what each coordinate's change comes to, (n,) each; -inf where that falls without end.
+
+        Parameters
+        ----------
+        slope : (n,) float64
+        slack : (n,) float64, optional
+            By how much the slope may be wrong: the least that any slope so near to it leads to.
+        """
         low, high = self.lo - self.xbar, self.hi - self.xbar
+        a_up, a_down = self.a_up - slack, self.a_down - slack
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            up = np.where(self.q_up > 0, (-slope - self.a_up) / (2 * self.q_up), 0.0)
-            down = np.where(self.q_down > 0, (self.a_down - slope) / (2 * self.q_down), 0.0)
+            up = np.where(self.q_up > 0, (-slope - a_up) / (2 * self.q_up), 0.0)
+            down = np.where(self.q_down > 0, (a_down - slope) / (2 * self.q_down), 0.0)
             candidates = np.stack(
                 [
                     np.clip(0.0, low, high),
@@ -129,9 +137,9 @@ class Polytope:
                 ]
             )
             finite = np.where(np.isfinite(candidates), candidates, 0.0)
-            values = self.separable_cost(finite) + slope * finite
+            values = self.separable_cost(finite) + slope * finite - slack * np.abs(finite)
             # at an infinite end the cost grows or falls without end, by the sign of its slope there
-            growth = np.where(candidates > 0, slope + self.a_up, self.a_down - slope)
+            growth = np.where(candidates > 0, slope + a_up, a_down - slope)
             curved = np.where(candidates > 0, self.q_up, self.q_down) > 0
             at_end = np.where(curved | (growth >= 0), np.inf, -np.inf)
         values = np.where(np.isfinite(candidates), values, at_end)
@@ -165,7 +173,8 @@ class Polytope:
             slope = slope + slope_q
             constant -= d @ slope_q / 2
             size += float(np.abs(d) @ np.abs(slope_q.astype(np.float64))) + float(np.abs(d) @ tangent) / _WIDE
-        x, values = self.minimise(slope.astype(np.float64))
+        slack = (len(y) + 2) * _WIDE * (np.abs(y) @ np.abs(self.G))  # products of a slope may cancel
+        x, values = self.minimise(slope.astype(np.float64), slack)
         if not np.isfinite(values).all():
             return -np.inf
         # a value is a sum of cost and slope times change, each of which rounds a few times

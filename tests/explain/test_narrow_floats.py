@@ -272,3 +272,34 @@ def test_too_many_values_that_a_narrow_column_rounds_are_refused_beside_hyperpla
         else:
             assert answer.status == "optimal"
             assert answer.cost == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
+def test_totals_a_hair_from_a_hyperplane_are_on_their_side(solver: str, dtype: str) -> None:
+    """Totals of a narrow column lie 1e-9 apart, and HiGHS's presolve took a point there for none."""
+    from ocf.oblique import ObliqueTree
+
+    none = [0.0] * 3
+    tree = ObliqueTree(
+        [[0.1, -0.1, 0.0], [0.1, 0.3, -0.2], [0.1, -0.2, -0.3], none, none, none, none],
+        [-0.04999999801976777, 0.3000000240395355, -0.16300000331713058, 0, 0, 0, 0],
+        [1, 3, 5, -1, -1, -1, -1],
+        [2, 4, 6, -1, -1, -1, -1],
+        [[0, 0]] * 3 + [[1, 0]] * 3 + [[0, 1]],
+        classes=["in", "out"],
+        feature_names=("a", "b", "c"),
+    )
+    values = [(np.arange(0, 5) / 10), np.arange(5, 10) / 10, np.arange(0, 6) / 100]
+    grid = pd.DataFrame(np.stack(np.meshgrid(*values), -1).reshape(-1, 3), columns=["a", "b", "c"]).astype(dtype)
+    features = {"a": {"step": 0.1, "scale": 0.4}, "b": {"step": 0.1, "scale": 0.2}, "c": {"step": 0.01, "scale": 0.05}}
+    explainer = Explainer(tree, grid, features=features)
+    row = grid[
+        (grid.a == grid.a.max()) & (grid.b == np.dtype(dtype).type(0.7)) & (grid.c == np.dtype(dtype).type(0.03))
+    ]
+    given = np.array(tree.predict(grid))
+    target = {"in": "out", "out": "in"}[tree.predict(row)[0]]
+    change = np.abs(grid.to_numpy(float) - row.to_numpy(float)) / [0.4, 0.2, 0.05]
+    answer = explainer.explain(row, target, solver=solver)[0]
+    assert answer.status == "optimal"
+    assert answer.cost == pytest.approx(change.sum(axis=1)[given == target].min(), abs=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,29 @@ def test_what_is_proven_empty_is_empty_and_what_is_by_far_in_a_finite_box_is_pro
     assert not (proven & ~empty).any()
     assert proven[np.array(far) & finite].all()
     assert (np.array(far) & finite).sum() > 20
+
+
+def test_numbers_that_no_sum_holds_prove_nothing() -> None:
+    one, zeros = np.ones(1), np.zeros(1)
+    for size, weight in ((1e308, 3.0), (1e10, 1e300), (1.0, 5e-324)):
+        wide = Polytope(weight * one[None], -one, -size * one, size * one, zeros, one, one, zeros, zeros)
+        assert not is_proven_empty(wide)
+
+
+def test_products_that_cancel_prove_nothing() -> None:
+    """Half-spaces whose weighted sum is 0 but for 7e-21, which 1e12 make more of than their sides are apart."""
+    rng, zeros = np.random.default_rng(0), np.zeros(1)
+    found = 0
+    for _ in range(2000):
+        y = np.append(rng.random(2) + 0.5, 1.0)
+        G = np.array([[rng.random() + 0.5], [-rng.random() - 0.5], [0.0]])
+        G[2] = -float(y[:2].astype(np.longdouble) @ G[:2, 0])
+        exact = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(y, G[:, 0], strict=True))
+        far = np.full(1, 1e12)
+        p = Polytope(G, np.array([0.0, 0.0, -abs(float(exact)) * 5e11]), -far, far, zeros, zeros, zeros, zeros, zeros)
+        assert Fraction(p.bound(y)) <= -abs(exact) * Fraction(1e12) - Fraction(float(p.h[2]))
+        found += exact != 0
+    assert found > 100
 
 
 def test_relations_count() -> None:
