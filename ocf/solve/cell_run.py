@@ -253,12 +253,18 @@ class CellRun(ReducedRun):
             self.leave(placed)
             self.exclude(values.of_constraints(leaves))
             return
+        if (self.cells.margins(leaves) < 0).any():
+            logger.info("the trees miss the target at a point that the solver's tolerances allow; it is cut off")
+            self._cut_off(leaves)
+            return
         met = meets(self.bound, self.upper)
         improved = placed.cost < self.upper or self.changes_less(choice)
         if result.status is Status.OPTIMAL and met and not improved:
             self.prove(result.solver)
             return
         if not self.confirm(placed.point):
+            self.refused += 1
+            logger.info("the model refuses a point; it is cut off and the search goes on")
             self._cut_off(leaves)
             return
         self.leave(placed)
@@ -285,9 +291,7 @@ class CellRun(ReducedRun):
             self._hand_over(result)
 
     def _cut_off(self, leaves: IntArray) -> None:
-        """Leave out a choice of leaves that the user's model refuses, and what else that tells."""
-        self.refused += 1
-        logger.info("the model refuses a point; it is cut off and the search goes on")
+        """Leave out a choice of leaves that has not got the target, and what else that tells."""
         values, tightened = self.cells.values, self.cells.requirements.tightened(leaves)
         if tightened:
             self.cells, *others = (replace(self.cells, requirements=rows) for rows in tightened)

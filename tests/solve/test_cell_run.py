@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from small_problems import beside, whole_numbers, with_ties
 
 from ocf import Explainer
@@ -266,3 +266,22 @@ def test_the_fewest_changes_are_asked_for_once_the_cost_is_proven(
         assert not any(cells.changes_less(other, choice, everything.optimum) for other in feasible)
         fewer += cells.count_changes(choice) < cells.count_changes(start)
     assert fewer > 3
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("formulation", ["interval", "ocean"])
+def test_predictions_that_miss_the_target_by_less_than_a_solvers_tolerance(formulation: str, solver: str) -> None:
+    grid = pd.DataFrame(np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2), columns=["a", "b"])
+    for seed in range(8):
+        wanted = np.random.default_rng(seed).normal(size=len(grid))
+        model = GradientBoostingRegressor(n_estimators=6, max_depth=2, random_state=0).fit(grid, wanted)
+        explainer = Explainer(model, data=grid, features={name: {"scale": 5.0} for name in grid})
+        given = model.predict(grid)
+        row = grid.iloc[[int(given.argmin())]]
+        cost = np.abs(grid.to_numpy() - row.to_numpy()).sum(axis=1) / 5
+        levels = np.unique(given)
+        for k, miss in enumerate((3e-8, 1e-7, 3e-7, 5e-7, 8e-7) * 2):
+            least = levels[1 + k % (len(levels) - 2)] + miss
+            answer = explainer.explain(row, (least, None), formulation=formulation, solver=solver, reduce=False)[0]
+            assert (answer.status, answer.verified) == ("optimal", True)
+            assert answer.cost == pytest.approx(cost[given >= least].min(), rel=1e-9)
