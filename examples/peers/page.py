@@ -30,8 +30,9 @@ PAGE = HERE.parents[1] / "docs" / "explanation" / "comparison.md"
 #: Between these lines stands what is drawn.
 BEGIN, END = "<!-- figures: drawn by examples/peers/page.py -->\n", "<!-- end of figures -->\n"
 
-#: Relative difference of two costs that is no difference: solvers of others count in integers or in float32.
-CLOSE = 1e-6
+#: Differences of two costs that are none, as parts of the cost and of a feature's range: solvers of others count in
+#: integers, or in float32, which rounds a number as large as its range by 6e-8 of that.
+CLOSE, ROUNDED = 1e-6, 1e-7
 
 #: Seconds of the processor of a lead below which nobody is faster, and times.
 LEAD, TIMES = 0.03, 1.2
@@ -152,7 +153,7 @@ class Kept:
         good = runs[runs["cost"].notna() & ~runs["checks"].map(bool)]
         best = good.groupby(INSTANCE)["cost"].min().rename("best")
         runs = runs.join(best, on=INSTANCE)
-        claims = runs["answer"].eq("optimal") & (runs["cost"] > runs["best"] * (1 + CLOSE) + 1e-9)
+        claims = runs["answer"].eq("optimal") & (runs["cost"] > runs["best"] * (1 + CLOSE) + ROUNDED)
         denies = runs["answer"].eq("infeasible") & runs["best"].notna()
         runs["wrong"] = runs["checks"].map(bool) | claims | denies
         runs["proved"] = runs["status"].eq("ok") & ~runs["wrong"]
