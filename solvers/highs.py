@@ -8,9 +8,9 @@ Traps that this file deals with (HiGHS 1.15):
   0 and 1, none in 9000 where all were binary. Presolve is off for the former. Fractional bounds are rounded for all
   solvers (`ocf.solvers.adapter.ask`).
 - Presolve also declares feasible problems infeasible, and points optimal that are not, where some columns are binary
-  and the others are so by implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or
-  optimal where continuous columns lie within 0 and 1 as binary ones do, or ends as a solve error, is solved again
-  without it. (Where numbers stand among them, it is without presolve that digits are lost.) Without integers it loses
+  and the others are so by implication (its issues 3090 and 3296), or numbers that rows tie within 1e-6: what presolve
+  alone claims to be infeasible, or optimal where some columns are continuous, or ends as a solve error, is solved again
+  without it. (Without presolve digits are lost, so an optimum stands where none is cheaper.) Without integers it loses
   points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible". So it
   does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
@@ -67,6 +67,9 @@ REMEDIES = (
         "dual_feasibility_tolerance": 1e-9,
     },
 )
+
+#: Part of an optimum by which another one is cheaper, and not less exact.
+DIGITS = 1e-9
 
 _FEASIBLE_POINT = 2  # SolutionStatus::kSolutionStatusFeasible
 
@@ -179,6 +182,8 @@ class HighsSolver:
         if "time_limit" in raw:
             raw["time_limit"] = max(raw["time_limit"] - answer.seconds, 0.0)
         again = self._run(question, scale, raw, interrupt)
+        if _keeps(question.form, answer, again):
+            return replace(answer, seconds=answer.seconds + again.seconds)
         later = [p._replace(seconds=p.seconds + answer.seconds) for p in again.records]
         return replace(again, seconds=again.seconds + answer.seconds, records=later)
 
@@ -193,13 +198,22 @@ class HighsSolver:
         return replace(answer, claim=claim, x=None, bound=-math.inf, seconds=answer.seconds + again.seconds)
 
 
+def _keeps(form: StandardForm, answer: RawAnswer, again: RawAnswer) -> bool:
+    """Whether the optimum with presolve stands, which has more digits: without it none is cheaper, or none found."""
+    if answer.x is None or answer.claim is not Claim.OPTIMAL:
+        return False
+    if again.x is None or again.claim is not Claim.OPTIMAL:
+        return again.claim is Claim.INFEASIBLE  # the point speaks against that
+    cost, other = form.objective(answer.x), form.objective(again.x)
+    return cost <= other + DIGITS * abs(other)
+
+
 def _doubted(form: StandardForm) -> set[ModelStatus]:
     """What presolve may say of a form that is not so, or its postsolve spoil; see the traps above."""
     if not form.integer.any():
         return {ModelStatus.kInfeasible}
-    by_implication = not form.integer.all() and bool(((form.lower >= 0) & (form.upper <= 1)).all())
     wide = bool((form.integer & (form.upper - form.lower > 1)).any())
-    optima = {ModelStatus.kOptimal} if by_implication or wide else set[ModelStatus]()
+    optima = {ModelStatus.kOptimal} if wide or not form.integer.all() else set[ModelStatus]()
     return {ModelStatus.kInfeasible, ModelStatus.kSolveError} | optima
 
 

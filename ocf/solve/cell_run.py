@@ -253,14 +253,14 @@ class CellRun(ReducedRun):
             self.leave(placed)
             self.exclude(values.of_constraints(leaves))
             return
+        met = meets(self.bound, self.upper)
+        improved = placed.cost < self.upper or self.changes_less(choice)
+        if met and not improved:
+            self.prove(result.solver)
+            return
         if (self.cells.margins(leaves) < 0).any():
             logger.info("the trees miss the target at a point that the solver's tolerances allow; it is cut off")
             self._cut_off(leaves)
-            return
-        met = meets(self.bound, self.upper)
-        improved = placed.cost < self.upper or self.changes_less(choice)
-        if result.status is Status.OPTIMAL and met and not improved:
-            self.prove(result.solver)
             return
         if not self.confirm(placed.point):
             self.refused += 1
@@ -275,7 +275,7 @@ class CellRun(ReducedRun):
         couples = values is not None and values.couples
         # where cells have values within, a solver's gap is that of its own, cheaper point
         near = self.options.mip_gap > 0 and (not couples or meets(self.bound, self.upper, self.options.mip_gap))
-        if result.status is Status.OPTIMAL and (met or near):
+        if met or (result.status is Status.OPTIMAL and near):
             self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
         elif values is not None and couples:
             # what these cells can give is known exactly now: ask for something cheaper in others

@@ -19,7 +19,8 @@ from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
 from ocf.solve.tree_search import TreeSearch
 from ocf.solvers import SOLVERS, matrix_solver
-from ocf.solvers.result import SolverOptions, Status
+from ocf.solvers.protocols import Solver
+from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import meets
 
@@ -28,7 +29,7 @@ MAX_ASSIGNMENTS = 50
 
 
 #: Options of a solver, but for the user's own. HiGHS's presolve loses points whose totals lie within 1e-7 of a
-#: hyperplane; leaves, and forests behind a PCA, take no longer without.
+#: hyperplane; leaves, and forests behind a PCA, take no longer without. Without it numbers of 1e12 are too large.
 SAFE: dict[str, dict[str, Any]] = {"highs": {"presolve": "off"}}
 
 
@@ -154,7 +155,7 @@ class Query:
         best = replace(known, bound=np.inf) if known.point is not None else LeafAnswer.empty(task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.run.called(name)
-        solver, safe = matrix_solver(name), safely(name, self.options)
+        solver = matrix_solver(name)
         loose = form.integer & (form.lower < form.upper)
         binary = loose & (form.lower == 0) & (form.upper == 1)
         undecided = np.inf  # bound of the choices of which rounding left open what they cost, if they have a point
@@ -163,7 +164,8 @@ class Query:
             left = self.run.seconds_left()
             if left is not None and left <= 0:
                 return best.bounded(0.0)
-            result = solver.solve(form, replace(safe, time_limit=left), cutoff=limit if np.isfinite(limit) else None)
+            asked = replace(self.options, time_limit=left)
+            result = solved_safely(solver, form, asked, limit if np.isfinite(limit) else None)
             self.run.note(result)
             bound = min(result.bound, undecided)
             if result.status is Status.INFEASIBLE:
@@ -225,15 +227,24 @@ class Query:
             return self.model.standard_form(task)
 
 
-def safely(solver: str, options: SolverOptions) -> SolverOptions:
-    """Options by which a solver of matrices loses no point next to a hyperplane, unless the user's own say otherwise.
+def solved_safely(solver: Solver, form: StandardForm, options: SolverOptions, cutoff: float | None) -> SolveResult:
+    """A model of hyperplanes solved so that no point next to one is lost, unless the user's own options say otherwise.
+
+    That there is no point is believed where the solver says so with its own options, too.
 
     Parameters
     ----------
-    solver : str
+    solver : Solver
+    form : StandardForm
     options : SolverOptions
+    cutoff : float or None
     """
-    return replace(options, options={**SAFE.get(solver, {}), **options.options})
+    safe = SAFE.get(solver.name, {})
+    result = solver.solve(form, replace(options, options={**safe, **options.options}), cutoff=cutoff)
+    if not safe or result.status is not Status.INFEASIBLE:
+        return result
+    left = None if options.time_limit is None else max(options.time_limit - result.seconds, 0.0)
+    return solver.solve(form, replace(options, time_limit=left), cutoff=cutoff)
 
 
 def _cut_off(form: StandardForm, binary: BoolArray, chosen: BoolArray) -> StandardForm:

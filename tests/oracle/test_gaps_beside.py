@@ -156,7 +156,7 @@ def test_sums_of_columns_that_may_be_supplied_are_refused() -> None:
     explainer = Explainer(model, table, WHOLE)
     complete = table[["a", "b"]].notna().all(axis=1)
     row = table[(model.predict(table) == 0) & complete & table["c"].isna()].iloc[[0]]
-    with pytest.raises(ProblemError, match="supplies none that are missing: leave out special_values"):
+    with pytest.raises(ProblemError, match="no value that may be supplied or become missing: leave out special_values"):
         explainer.explain(row, 1, missing={"cost_of_supplying": {"c": 0.1}})
     problem = explainer.problem(row, 1, missing={"cost_of_supplying": {"c": 0.1}})
     assert problem.ensemble.is_oblique
