@@ -230,7 +230,8 @@ class Query:
 def solved_safely(solver: Solver, form: StandardForm, options: SolverOptions, cutoff: float | None) -> SolveResult:
     """A model of hyperplanes solved so that no point next to one is lost, unless the user's own options say otherwise.
 
-    That there is no point is believed where the solver says so with its own options, too.
+    That there is no point, or none below a cutoff, is believed of a solver that has branched, or that says so with its
+    own options, too.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ def solved_safely(solver: Solver, form: StandardForm, options: SolverOptions, cu
     """
     safe = SAFE.get(solver.name, {})
     result = solver.solve(form, replace(options, options={**safe, **options.options}), cutoff=cutoff)
-    if not safe or result.status is not Status.INFEASIBLE:
+    if not safe or result.status is not Status.INFEASIBLE or result.nodes > 0:
         return result
     left = None if options.time_limit is None else max(options.time_limit - result.seconds, 0.0)
     return solver.solve(form, replace(options, time_limit=left), cutoff=cutoff)
