@@ -12,7 +12,8 @@ Traps that this file deals with (HiGHS 1.15):
   alone claims to be infeasible, or optimal where some columns are continuous, or ends as a solve error, is solved again
   without it. (Without presolve digits are lost, so an optimum stands where none is cheaper.) Without integers it loses
   points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible". So it
-  does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve.
+  does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve, but for
+  the small boxes that they are halved into.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound

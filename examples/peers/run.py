@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from given_up import TRIED, cells_given_up
+from given_up import TRIED, Cell, cells_given_up
 from page import kept_before
 
 from ocf.compare import load_suite, run_suite
@@ -34,6 +34,16 @@ def size(grid: Grid) -> int:
     return grid.recipe.trees * 2**grid.recipe.depth
 
 
+def cell_of(grid: Grid) -> Cell:
+    """The cell that a grid of one cell is.
+
+    Parameters
+    ----------
+    grid : Grid
+    """
+    return grid.recipe.data_label, grid.recipe.trees, grid.recipe.depth
+
+
 def hopeful(grid: Grid, methods: list[str], folder: Path, kept: list[dict[str, Any]]) -> list[str]:
     """Methods that the results so far do not give up on a cell.
 
@@ -48,7 +58,7 @@ def hopeful(grid: Grid, methods: list[str], folder: Path, kept: list[dict[str, A
         Runs that were kept before.
     """
     runs = [*kept, *(read(folder).of("run") if (folder / FILE).exists() else ())]
-    cell = (grid.recipe.data_label, grid.recipe.trees, grid.recipe.depth)
+    cell = cell_of(grid)
     hopeless = cells_given_up(runs, [cell])
     return [method for method in methods if (*cell, method) not in hopeless]
 
@@ -68,7 +78,7 @@ def still_to_run(
     kept : list of dict
         Runs that were kept before.
     """
-    cell = (grid.recipe.data_label, grid.recipe.trees, grid.recipe.depth)
+    cell = cell_of(grid)
     known = {(run["method"], run["position"]) for run in kept if (run["data"], run["trees"], run["depth"]) == cell}
     found: dict[tuple[int, ...], list[str]] = {}
     for method in methods:
