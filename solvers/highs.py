@@ -12,8 +12,8 @@ Traps that this file deals with (HiGHS 1.15):
   alone claims to be infeasible, or optimal where some columns are continuous, or ends as a solve error, is solved again
   without it. (Without presolve digits are lost, so an optimum stands where none is cheaper.) Without integers it loses
   points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible". So it
-  does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve, but for
-  the small boxes that they are halved into.
+  does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve. Without it
+  numbers of 1e12 are "infeasible": there presolve has to say so, too.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -41,6 +41,7 @@ from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, as
 from ocf.solvers.highs_api import (
     CLAIMS,
     ProgressListener,
+    has_wide_integers,
     highs_version,
     pass_form,
     raw_options,
@@ -141,7 +142,13 @@ class HighsSolver:
         return self.solve(form.relaxed(), options)
 
     def _run(
-        self, question: SolverQuestion, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+        self,
+        question: SolverQuestion,
+        scale: float,
+        raw: dict[str, Any],
+        interrupt: Callable[[], bool] | None,
+        *,
+        doubting: bool = True,
     ) -> RawAnswer:
         form = question.form
         # Taken out of self while it runs: after a Ctrl-C that HiGHS does not heed, the object must not be used again.
@@ -165,12 +172,11 @@ class HighsSolver:
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
-        by_presolve = status == ModelStatus.kSolveError or answer.nodes == 0
-        if by_presolve and status in _doubted(form) and raw.get("presolve") != "off":
-            return self._without_presolve(question, scale, answer, raw, interrupt)
-        return answer
+        at_root = status == ModelStatus.kSolveError or answer.nodes == 0
+        presolve = _second_presolve(question, status, raw) if doubting and at_root else ""
+        return self._again(question, scale, answer, {**raw, "presolve": presolve}, interrupt) if presolve else answer
 
-    def _without_presolve(
+    def _again(
         self,
         question: SolverQuestion,
         scale: float,
@@ -178,11 +184,10 @@ class HighsSolver:
         raw: dict[str, Any],
         interrupt: Callable[[], bool] | None,
     ) -> RawAnswer:
-        """Ask again, for the rest of the time."""
-        raw = {**raw, "presolve": "off"}
+        """Ask a second time, for the rest of the time."""
         if "time_limit" in raw:
             raw["time_limit"] = max(raw["time_limit"] - answer.seconds, 0.0)
-        again = self._run(question, scale, raw, interrupt)
+        again = self._run(question, scale, raw, interrupt, doubting=False)
         if _keeps(question.form, answer, again):
             return replace(answer, seconds=answer.seconds + again.seconds)
         later = [p._replace(seconds=p.seconds + answer.seconds) for p in again.records]
@@ -209,11 +214,20 @@ def _keeps(form: StandardForm, answer: RawAnswer, again: RawAnswer) -> bool:
     return cost <= other + DIGITS * abs(other)
 
 
-def _doubted(form: StandardForm) -> set[ModelStatus]:
+def _second_presolve(question: SolverQuestion, status: ModelStatus, raw: Mapping[str, Any]) -> str:
+    """How presolve is set for a second opinion on what the root alone says; empty where that is believed."""
+    form, options = question.form, question.options
+    wide = has_wide_integers(form)
+    if raw.get("presolve") == "off":
+        believed = options.presolve or "presolve" in options.options or wide
+        return "choose" if status == ModelStatus.kInfeasible and not believed else ""
+    return "off" if status in _doubted(form, wide) else ""
+
+
+def _doubted(form: StandardForm, wide: bool) -> set[ModelStatus]:
     """What presolve may say of a form that is not so, or its postsolve spoil; see the traps above."""
     if not form.integer.any():
         return {ModelStatus.kInfeasible}
-    wide = bool((form.integer & (form.upper - form.lower > 1)).any())
     optima = {ModelStatus.kOptimal} if wide or not form.integer.all() else set[ModelStatus]()
     return {ModelStatus.kInfeasible, ModelStatus.kSolveError} | optima
 

@@ -135,7 +135,7 @@ def raw_options(question: SolverQuestion, scale: float, over_cells: bool = False
     }
     if options.time_limit is not None:
         raw["time_limit"] = float(options.time_limit)
-    if _has_wide_integers(question.form):
+    if not options.presolve or has_wide_integers(question.form):
         raw["presolve"] = "off"
     if question.limit is not None and question.form.integer.any():
         raw["objective_bound"] = question.limit * scale
@@ -145,7 +145,7 @@ def raw_options(question: SolverQuestion, scale: float, over_cells: bool = False
     return {**raw, **options.options}
 
 
-def _has_wide_integers(form: StandardForm) -> bool:
+def has_wide_integers(form: StandardForm) -> bool:
     """Whether an integer column can take more than two values."""
     return bool((form.upper - form.lower > 1)[form.integer].any())
 

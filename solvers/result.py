@@ -83,6 +83,9 @@ class SolverOptions:
     stall_limit : float, optional
         Seconds of the processor: a search that closes less than a twentieth of its gap in as many ends as at a limit;
         see `stalls`.
+    presolve : bool
+        Whether a solver of matrices may reduce the problem first. Reductions lose points within a tolerance of a row's
+        side, and next to a hyperplane there may be no others that flip the model.
 
     Raises
     ------
@@ -99,6 +102,7 @@ class SolverOptions:
     memory_limit: float | None = None
     cuts: str = "none"
     stall_limit: float | None = None
+    presolve: bool = True
 
     def __post_init__(self) -> None:
         limit = self.time_limit

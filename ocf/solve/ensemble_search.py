@@ -21,7 +21,7 @@ from ocf.solve.crew import Crew
 from ocf.solve.first_points import leaves_at
 from ocf.solve.leaf_answer import LeafAnswer, LeafClaim
 from ocf.solve.leaf_choices import LeafChoices
-from ocf.solve.leaf_query import Query, solved_safely
+from ocf.solve.leaf_query import Query
 from ocf.solve.narrowed import Narrowing
 from ocf.solve.outcome import Outcome
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
@@ -323,14 +323,14 @@ class _Global:
         solver = matrix_solver(self._solver)
         if left is not None and left <= 0:
             return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
-        asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
+        asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None, presolve=False)
         if self._halving is None:
-            return solved_safely(solver, part.form, asked, cutoff)
+            return solver.solve(part.form, asked, cutoff=cutoff)
         reduced = self._halving.fitted(part)
         if part.is_ready:
             result = solve_small(solver, reduced.form, replace(asked, threads=1), cutoff, interrupt)
         else:
-            result = solved_safely(solver, reduced.form, asked, cutoff)
+            result = solver.solve(reduced.form, asked, cutoff=cutoff)
         return result if result.x is None else replace(result, x=reduced.restore(result.x))
 
     def _is_cut_short(self, part: ModelPart, result: SolveResult, bound: float) -> bool:

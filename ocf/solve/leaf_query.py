@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -19,18 +18,12 @@ from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
 from ocf.solve.tree_search import TreeSearch
 from ocf.solvers import SOLVERS, matrix_solver
-from ocf.solvers.protocols import Solver
-from ocf.solvers.result import SolveResult, SolverOptions, Status
+from ocf.solvers.result import SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import meets
 
 #: Assignments of categories that a leaf may try before it settles for the bound of its solver.
 MAX_ASSIGNMENTS = 50
-
-
-#: Options of a solver, but for the user's own. HiGHS's presolve loses points whose totals lie within 1e-7 of a
-#: hyperplane; leaves, and forests behind a PCA, take no longer without. Without it numbers of 1e12 are too large.
-SAFE: dict[str, dict[str, Any]] = {"highs": {"presolve": "off"}}
 
 
 class Query:
@@ -164,8 +157,8 @@ class Query:
             left = self.run.seconds_left()
             if left is not None and left <= 0:
                 return best.bounded(0.0)
-            asked = replace(self.options, time_limit=left)
-            result = solved_safely(solver, form, asked, limit if np.isfinite(limit) else None)
+            asked = replace(self.options, time_limit=left, presolve=False)
+            result = solver.solve(form, asked, cutoff=limit if np.isfinite(limit) else None)
             self.run.note(result)
             bound = min(result.bound, undecided)
             if result.status is Status.INFEASIBLE:
@@ -225,27 +218,6 @@ class Query:
         """The leaf's problem as a matrix, on the clock."""
         with self.run.timed("instance"):
             return self.model.standard_form(task)
-
-
-def solved_safely(solver: Solver, form: StandardForm, options: SolverOptions, cutoff: float | None) -> SolveResult:
-    """A model of hyperplanes solved so that no point next to one is lost, unless the user's own options say otherwise.
-
-    That there is no point, or none below a cutoff, is believed of a solver that has branched, or that says so with its
-    own options, too.
-
-    Parameters
-    ----------
-    solver : Solver
-    form : StandardForm
-    options : SolverOptions
-    cutoff : float or None
-    """
-    safe = SAFE.get(solver.name, {})
-    result = solver.solve(form, replace(options, options={**safe, **options.options}), cutoff=cutoff)
-    if not safe or result.status is not Status.INFEASIBLE or result.nodes > 0:
-        return result
-    left = None if options.time_limit is None else max(options.time_limit - result.seconds, 0.0)
-    return solver.solve(form, replace(options, time_limit=left), cutoff=cutoff)
 
 
 def _cut_off(form: StandardForm, binary: BoolArray, chosen: BoolArray) -> StandardForm:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from oracle.harness import Method, check_case, prepare
 from oracle.instances import Spec, specs
 from oracle.playing import bounded
 
+from ocf.cells.partition import partition
+from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassSetTarget
+from ocf.solve.ensemble_search import solve_globally
+from ocf.solve.leaf_query import Query
+from ocf.solve.tree_search import TreeSearch
+from ocf.solvers.result import SolverOptions
 
 BY_VALUE = [Method(name, solver, True) for name in ("hyperplanes", "ocean_hyperplanes") for solver in ("highs", "scip")]
 
@@ -36,3 +44,20 @@ def test_one_of_several_classes_by_value() -> None:
     assert isinstance(case.problem.target, ClassSetTarget)
     assert len(case.problem.alternatives) == 2
     assert check_case(case, [*BY_VALUE, Method("oblique", "highs", True)]) == "optimal"
+
+
+@pytest.mark.parametrize("method", BY_VALUE, ids=lambda method: f"{method.formulation}/{method.solver}")
+def test_a_past_failure_of_presolving(method: Method) -> None:
+    """A constraint that leaves three changes 1e-9 of room, and two none: SCIP's presolving called it infeasible."""
+    path = Path(__file__).parent / "past" / "within" / "scip_presolve_side.json"
+    problem = Problem.from_json(path.read_text())
+    trees = problem.ensemble
+    query = Query(TreeSearch(partition(trees, problem.space)), problem, SolverOptions(), method.solver)
+
+    def has_the_target(point: np.ndarray) -> bool:
+        return bool(trees.decide(trees.scores(point[None]))[0] == 1)
+
+    found = solve_globally(query, has_the_target, method.formulation)
+    assert (found.status.value, found.cost) == ("optimal", 3.0)
+    assert found.point is not None
+    assert (found.point != np.asarray(problem.origin)).sum() == 3

@@ -147,6 +147,15 @@ def test_raw_options(solver):
         solver.check_options({name[:-1]: 1000})
 
 
+def test_presolve_can_be_turned_off(solver):
+    """What the user sets himself comes after it."""
+    name, off, own = {"highs": ("presolve", "off", "choose"), "scip": ("presolving/maxrounds", 0, 5)}[solver.name]
+    form = random_form(0)
+    assert name not in solver.solve(form).options
+    assert solver.solve(form, SolverOptions(presolve=False)).options[name] == off
+    assert solver.solve(form, SolverOptions(presolve=False, options={name: own})).options[name] == own
+
+
 def test_log_goes_to_standard_output_only_when_asked(solver, capfd):
     solver.solve(random_form(0))
     assert capfd.readouterr() == ("", "")
