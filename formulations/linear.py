@@ -15,9 +15,10 @@ Nomenclature
                       row's own where that is on the grid, so that a solver meets small numbers
 ``h[i]``              := 1 if a feature leaves a value that is not on its grid; always 1 if the value is on it
 ``q[i], p[i]``        := at least the squares of u[i] and v[i], by tangents
-``nu[i,k]``           := 1 if discrete feature i takes level k
+``nu[i,k]``           := 1 if listed feature i takes value k: a level of a discrete feature, or a number on a grid
+                      that its column rounds
 ``g[r,i]``            := slope of requirement r in numeric feature i, in units of the feature
-``G[i][k,r]``         := what level k of discrete feature i adds to requirement r
+``G[i][k,r]``         := what value k of listed feature i adds to requirement r
 ``c[r], d[r]``        := constant of requirement r, and bound on the rounding of the library's own sum
 ``w+[i], w-[i]``      := weights of the directions
 ====================  ==================================================================================
@@ -56,7 +57,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray
-from ocf.features.feature import has_grid
+from ocf.features.feature import grid_unit
 from ocf.formulations.blocks.cells import linear
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class LinearMoves(NamedTuple):
     steps : dict of int to float
         Number of steps that make up the value, by feature that lies on its grid.
     levels : dict of int to int
-        Level that each discrete feature takes.
+        Which of its values each listed feature takes.
     """
 
     distances: dict[int, float]
@@ -101,11 +102,11 @@ class LinearFormulated:
         Empty without l2.
     levels : dict of int to tuple of variables
     steps, on_grid : dict of int to variable
-        By feature with a grid that may move: its number of steps beyond `first`, and whether that is its value.
+        By feature that may move by whole steps: their number beyond `first`, and whether that is its value.
     unit : dict of int to float
         By numeric feature that may move.
     first : dict of int to float
-        By feature with a grid that may move: steps of the row's value where it is on the grid, else 0.
+        By feature that may move by whole steps: those of the row's value where it is on the grid, else 0.
     """
 
     model: pyo.ConcreteModel
@@ -166,7 +167,7 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     model = pyo.ConcreteModel(name="linear")
     numeric = [i for i, move in enumerate(problem.moves) if move is not None]
     ranges = {i: move for i, move in enumerate(problem.moves) if move is not None}
-    grid = [i for i in numeric if has_grid(problem.space.features[i])]
+    grid = [i for i in numeric if problem.takes_steps(i)]
     cost = problem.cost
     first = {i: _first_step(problem, i) for i in grid}
     unit = {i: _unit(problem, i) for i in numeric}
@@ -179,8 +180,8 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     squared = numeric if cost.l2 else []
     model.q = pyo.Var(squared, bounds=lambda _, i: (0.0, ranges[i].up ** 2))
     model.p = pyo.Var(squared, bounds=lambda _, i: (0.0, ranges[i].down ** 2))
-    levels = [(i, k) for i, prices in enumerate(problem.level_costs) for k in range(len(prices))]
-    open_level = {(i, k): np.isfinite(problem.level_costs[i][k]) for i, k in levels}
+    levels = [(i, k) for i, prices in enumerate(problem.value_costs) for k in range(len(prices))]
+    open_level = {(i, k): np.isfinite(problem.value_costs[i][k]) for i, k in levels}
     model.nu = pyo.Var(levels, domain=pyo.Binary, bounds=lambda _, i, k: (0, int(open_level[i, k])))
 
     @model.Constraint(range(len(problem.constant)))
@@ -195,16 +196,16 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     _moves(model, ranges, counted, free)
     _grids(model, problem, first, unit)
 
-    @model.Constraint([i for i, prices in enumerate(problem.level_costs) if len(prices)])
+    @model.Constraint([i for i, prices in enumerate(problem.value_costs) if len(prices)])
     def one_level(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
-        return (1.0, linear([(1.0, m.nu[i, k]) for k in range(len(problem.level_costs[i]))]), 1.0)
+        return (1.0, linear([(1.0, m.nu[i, k]) for k in range(len(problem.value_costs[i]))]), 1.0)
 
     _first_tangents(model, ranges, squared)
     model.cost = pyo.Objective(expr=linear(_costs(model, problem, levels, unit)))  # (16)
     by = {name: {i: getattr(model, name)[i] for i in own} for name, own in _owners(numeric, squared, grid)}
     chosen = {
         i: tuple(model.nu[i, k] for k in range(len(prices)))
-        for i, prices in enumerate(problem.level_costs)
+        for i, prices in enumerate(problem.value_costs)
         if len(prices)
     }
     return LinearFormulated(model, by["u"], by["v"], by["q"], by["p"], chosen, by["m"], by["h"], unit, first)
@@ -213,13 +214,14 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
 def _unit(problem: LinearProblem, i: int) -> float:
     """Units in which a feature's moves count, per scale: steps where they are many, as a solver sees none of 1e-9."""
     feature = problem.space.features[i]
-    own = FINE if problem.cost.l2 else 1.0
-    return max(feature.scale / (feature.step or 1.0), own) if has_grid(feature) and problem.starts_on_grid(i) else own
+    least = FINE if problem.cost.l2 else 1.0
+    counts_steps = problem.takes_steps(i) and problem.starts_on_grid(i)
+    return max(feature.scale / grid_unit(feature), least) if counts_steps else least
 
 
 def _first_step(problem: LinearProblem, i: int) -> float:
     """Steps of the row's value; 0 where it is not on the grid."""
-    step = problem.space.features[i].step or 1.0
+    step = grid_unit(problem.space.features[i])
     return float(round(float(problem.origin[i]) / step)) if problem.starts_on_grid(i) else 0.0
 
 
@@ -246,7 +248,7 @@ def _requirement(
         slope = problem.slopes[r, i] * problem.space.features[i].scale
         if move is not None and slope:
             terms += [(slope / unit[i], m.u[i]), (-slope / unit[i], m.v[i])]
-        terms += [(float(g), m.nu[i, k]) for k, g in enumerate(problem.tables[i][:, r]) if g]
+        terms += [(float(g), m.nu[i, k]) for k, g in enumerate(problem.added(i, r)) if g]
     return terms, constant
 
 
@@ -293,7 +295,7 @@ def _grids(
     @model.Constraint(grid)
     def on_grid(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
         feature, origin = problem.space.features[i], problem.origin[i]
-        step = feature.step or 1.0
+        step = grid_unit(feature)
         ratio = feature.scale / step / unit[i]  # in steps, so that coefficients are of one size
         stays = [] if on[i] else [(origin / step, m.h[i])]
         return (0.0, linear([(ratio, m.u[i]), (-ratio, m.v[i]), (-1.0, m.m[i]), *stays]), 0.0)
@@ -323,7 +325,7 @@ def _costs(
                 if coefficient:
                     terms.append((weight * coefficient, getattr(model, name)[i]))
     for i, k in levels:
-        price: FloatArray = problem.level_costs[i]
+        price: FloatArray = problem.value_costs[i]
         if np.isfinite(price[k]) and price[k]:
             terms.append((float(price[k]), model.nu[i, k]))
     return terms

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, grid_unit, rounds_its_grid
+from ocf.features.lattice import Lattice
 from ocf.formulations.blocks.cells import linear
 from ocf.problem.costs import GREATEST
 from ocf.problem.piecewise import Shape, exact_rows, level_amounts, shape_of, sides_of
@@ -142,33 +143,6 @@ def quadratic_form(problem: Problem) -> Any:
     return out
 
 
-def grid_unit(feature: Feature) -> float:
-    """Distance of neighbouring admissible values of a number; 0 where there is no grid."""
-    return 1.0 if feature.kind == "integer" else feature.step or 0.0
-
-
-def rounds_its_grid(feature: Feature, origin: float) -> bool:
-    """Whether a narrow column rounds the values of its grid, so that they are no whole number of steps apart.
-
-    In float32 0.6 is not 0.4 + 2 * 0.1. A multiple k of a step is held as it is where k times the odd part of the step
-    fits into the digits of the dtype, as of 0.25 or 3.
-
-    Parameters
-    ----------
-    feature : Feature
-    origin : float
-        Coded value of the row.
-    """
-    if not feature.step or feature.float_dtype == np.float64:
-        return False
-    odd = feature.step.as_integer_ratio()[0]
-    while odd % 2 == 0:
-        odd //= 2
-    most = max(abs(v) for v in (feature.step, origin, *feature.limits(origin)) if np.isfinite(v)) / feature.step
-    digits = np.finfo(feature.float_dtype).nmant + 1
-    return bool(most * odd > 2.0**digits)
-
-
 def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) -> list[MoveColumn]:
     values = listed_values(feature, origin)
     cost = problem.cost.of(feature, origin, values)
@@ -179,7 +153,7 @@ def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) ->
 
 
 def listed_values(feature: Feature, origin: float) -> FloatArray:
-    """Admissible coded values of a feature that is discrete or off its grid, (n,).
+    """Admissible coded values of a feature that is discrete, off its grid, or on one that its column rounds, (n,).
 
     Parameters
     ----------
@@ -192,9 +166,7 @@ def listed_values(feature: Feature, origin: float) -> FloatArray:
         codes = feature.permitted_codes()
         allowed = range(len(feature.levels)) if codes is None else sorted(codes)
         return np.array([c for c in allowed if low <= c <= high], np.float64)
-    first, last = float(feature.at_least(low)), float(feature.at_most(high))
-    count = (last - first) / grid_unit(feature)
-    if not count < MAX_LISTED:
+    if not has_few_values(feature, origin):
         if rounds_its_grid(feature, origin):
             raise ProblemError(
                 f"feature {feature.name!r} has too many values on its grid to list, which {feature.dtype} rounds: "
@@ -204,9 +176,26 @@ def listed_values(feature: Feature, origin: float) -> FloatArray:
             f"feature {feature.name!r} has the value {origin!r}, which is off its grid, and too many grid values to "
             "list: narrow its permitted range, or put the value on the grid"
         )
-    steps = np.arange(round(count) + 1) if count >= 0 else np.zeros(0)
-    values = feature.at_most(first + (steps + 0.5) * grid_unit(feature))
+    values = feature.between(low, high)
     return np.unique(np.append(values, origin) if low <= origin <= high else values)
+
+
+def has_few_values(feature: Feature, origin: float, most: int = MAX_LISTED) -> bool:
+    """Whether the values of a grid can be listed, if there are any.
+
+    Parameters
+    ----------
+    feature : Feature
+        With a grid.
+    origin : float
+        Coded value of the row.
+    most : int
+        Fewer are few. A narrow column may hold fewer than there are steps, of which a hundred may be one number of it.
+    """
+    low, high = feature.limits(origin)
+    steps = (high - low) / grid_unit(feature)
+    first, last = Lattice(feature.float_dtype).keys(np.array([low, high])).tolist()
+    return steps < most or (last - first < most and steps < 100 * most)
 
 
 def _number_columns(

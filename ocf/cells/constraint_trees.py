@@ -17,7 +17,7 @@ from ocf.cells.partition import Partition, partition
 from ocf.cells.sliding import ZERO, Values
 from ocf.errors import ProblemError
 from ocf.features.curve import exact
-from ocf.features.feature import Feature, has_grid
+from ocf.features.feature import Feature, grid_unit, has_grid
 from ocf.features.own_cost import around, cuts_of
 from ocf.problem.rows import Part, Row, spacing
 from ocf.trees.ensemble import Ensemble, SplitKind
@@ -161,15 +161,8 @@ def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
 def _grid(feature: Feature, origin: float) -> FloatArray:
     """Admissible values of an integer or grid feature with few of them."""
     low, high = feature.limits(origin)
-    if not has_grid(feature) or not math.isfinite(high - low):
-        return np.empty(0)
-    step = feature.step or 1.0
-    if (high - low) / step > MAX_VALUES:
-        return np.empty(0)
-    values = [float(feature.at_least(low))]
-    while values[-1] < high:
-        values.append(float(feature.above(values[-1])))
-    return np.array(values)
+    few = has_grid(feature) and (high - low) / grid_unit(feature) <= MAX_VALUES
+    return feature.between(low, high) if few else np.empty(0)
 
 
 def _sums(problem: Problem, forms: Iterable[Sequence[tuple[str, float]]]) -> tuple[Row, ...]:

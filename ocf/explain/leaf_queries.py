@@ -198,7 +198,7 @@ def _ask_leaves(
             if outcome.point is not None:
                 return found
             completed = engine.completed(found, Request(problem, own, judge))
-            return replace(found, outcome=advised(completed, own.options))
+            return replace(found, outcome=advised(completed, own.options, problem.space))
 
         return [asking.explained(place, finding(*at)) for at in solve(query, judge, task)]
 

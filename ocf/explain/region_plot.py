@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ocf.errors import ProblemError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, grid_unit
 from ocf.support.messages import counted
 from ocf.support.optional import optional
 from ocf.support.wording import plain_text
@@ -129,7 +129,7 @@ def _spans(feature: Feature, allowed: Range, view: tuple[float, float]) -> list[
         spans = [(c - _HALF, c + _HALF) for c in centres]
     else:
         assert allowed is not None
-        room = _HALF * (1.0 if feature.kind == "integer" else feature.step or 0.0)
+        room = _HALF * grid_unit(feature)
         spans = [(allowed.lowest - room, allowed.highest + room)]
     return [(max(a, view[0]), min(b, view[1])) for a, b in spans]
 

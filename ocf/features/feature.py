@@ -25,6 +25,7 @@ from ocf.features import times
 from ocf.features.curve import Curve, exact
 from ocf.features.number_dtypes import as_read, held, held_level, narrow_float
 from ocf.features.special import Special
+from ocf.features.value_grid import ValueGrid
 from ocf.support.messages import nearest
 
 Kind = Literal["numeric", "integer", "binary", "ordinal", "categorical"]
@@ -211,68 +212,38 @@ class Feature:
 
     def at_most(self, value: ArrayLike) -> FloatArray:
         """Largest admissible coded value <= `value`, bounds aside."""
-        v = np.asarray(value, np.float64)
-        if self.discrete or self.kind == "integer":
-            return np.floor(v)
-        if self.step is not None:
-            k = _steps_below(v, self.step)
-            k = np.where(self._multiple(k) > v, k - 1, k)
-            k = np.where(self._multiple(k + 1) <= v, k + 1, k)
-            return self._multiple(k)
-        return self._representable(v, above=False)
+        return self._grid.at_most(np.asarray(value, np.float64))
 
     def above(self, value: ArrayLike) -> FloatArray:
         """Smallest admissible coded value > `value`, bounds aside; no end stays none, here and in its counterparts."""
-        v = np.asarray(value, np.float64)
-        if self.discrete or self.kind == "integer":
-            return _next_whole(v)
-        if self.step is not None:
-            k = _steps_below(v, self.step) + 1
-            k = np.where(self._multiple(k - 1) > v, k - 1, k)
-            k = np.where(self._multiple(k) <= v, k + 1, k)
-            return self._multiple(k)
-        return np.where(np.isinf(v), v, self._representable(v, above=True))
+        return self._grid.above(np.asarray(value, np.float64))
 
     def at_least(self, value: ArrayLike) -> FloatArray:
         """Smallest admissible coded value >= `value`, bounds aside."""
         below = self.at_most(value)
         return np.where(below == value, below, self.above(value))
 
+    def between(self, low: float, high: float) -> FloatArray:
+        """Admissible coded values of a feature with a grid, increasing, (n,).
+
+        Parameters
+        ----------
+        low, high : float
+            Finite ends.
+        """
+        return self._grid.between(low, high)
+
     @cached_property
-    def _step_ratio(self) -> tuple[float, float]:
-        """The step as a fraction of whole numbers, if it is the float64 of a short decimal; else over 1."""
-        assert self.step is not None
-        exact = self._part_of_a_day or Fraction(repr(self.step))
-        if exact.numerator < 2**31 and exact.denominator < 2**40:
-            return float(exact.numerator), float(exact.denominator)
-        return self.step, 1.0
-
-    @property
-    def _part_of_a_day(self) -> Fraction | None:
-        """The step of dates, if it is one of the parts of a day: no short decimal."""
-        found = [times.step_of(parts) for parts in times.PARTS if self.is_time and self.step == 1 / parts]
-        return found[0] if found else None
-
-    def _multiple(self, k: FloatArray) -> FloatArray:
-        # 7 / 100 is the float64 that the decimal 0.07 reads as; 7 * 0.01 is not
-        numerator, denominator = self._step_ratio
-        with np.errstate(over="ignore"):
-            value = np.asarray(k * numerator / denominator)
-            return value.astype(self.float_dtype).astype(np.float64)
+    def _grid(self) -> ValueGrid:
+        if self.discrete:
+            return ValueGrid.of(1.0, np.dtype(np.float64))
+        parts = [times.step_of(n) for n in times.PARTS if self.is_time and self.step == 1 / n]  # no short decimals
+        return ValueGrid.of(grid_unit(self), self.float_dtype, parts[0] if parts else None)
 
     @property
     def float_dtype(self) -> np.dtype[Any]:
         """In which counterfactual values are representable: float64 unless the column is narrower."""
         return narrow_float(self.dtype) or np.dtype(np.float64)
-
-    def _representable(self, v: FloatArray, *, above: bool) -> FloatArray:
-        dtype = self.float_dtype
-        up, down = np.array(np.inf, dtype), np.array(-np.inf, dtype)
-        with np.errstate(over="ignore"):
-            near = v.astype(dtype)
-            if above:
-                return np.where(near > v, near, np.nextafter(near, up)).astype(np.float64) + 0.0  # no -0
-            return np.where(near <= v, near, np.nextafter(near, down)).astype(np.float64)
 
     def permitted_codes(self) -> set[int] | None:
         """Codes of the permitted levels; None when all are or the feature is not discrete."""
@@ -316,6 +287,15 @@ class Feature:
         if self.action in ("fixed", "decreasing"):
             high = min(high, origin)
         return low, high
+
+    def ends(self, origin: float) -> tuple[float, float]:
+        """First and last value of a number that a counterfactual may have, its own among them where it may stay.
+
+        The first is above the last where there is none.
+        """
+        low, high = self.limits(origin)
+        first, last = float(self.at_least(low)), float(self.at_most(high))
+        return (min(first, origin), max(last, origin)) if low <= origin <= high else (first, last)
 
     def _permitted_ends(self, origin: float) -> tuple[float, float]:
         """Ends of the permitted range: numbers that the column can hold, where a grid does not say so by itself."""
@@ -379,18 +359,6 @@ class Feature:
         if self.dtype == "decimal":
             return Decimal(repr(float(code)))
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
-
-
-def _next_whole(v: FloatArray) -> FloatArray:
-    """Smallest whole number above each value; from 2**53 on that is the next float. No end stays none."""
-    with np.errstate(over="ignore"):
-        return np.where(np.isinf(v), v, np.maximum(np.floor(v) + 1, np.nextafter(v, np.inf)))
-
-
-def _steps_below(v: FloatArray, step: float) -> FloatArray:
-    """How many whole steps each value is worth, up to rounding."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.floor(v / step))
 
 
 def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:
@@ -543,7 +511,43 @@ def has_grid(feature: Feature) -> bool:
     ----------
     feature : Feature
     """
-    return not feature.discrete and (feature.kind == "integer" or feature.step is not None)
+    return not feature.discrete and grid_unit(feature) > 0
+
+
+def grid_unit(feature: Feature) -> float:
+    """Distance of neighbouring admissible values of a number; 0 where there is no grid.
+
+    Parameters
+    ----------
+    feature : Feature
+    """
+    return 1.0 if feature.kind == "integer" else feature.step or 0.0
+
+
+def rounds_its_grid(feature: Feature, origin: float, most_off: float = 0.0) -> bool:
+    """Whether a narrow column rounds the values of its grid, so that they are no whole number of steps apart.
+
+    In float32 0.6 is not 0.4 + 2 * 0.1, and 2**24 + 1 is no number at all. A multiple k of a step is held as it is
+    where k times the odd part of the step fits into the digits of the dtype, as of 0.25 or 3. Open ends do not count.
+
+    Parameters
+    ----------
+    feature : Feature
+    origin : float
+        Coded value of the row.
+    most_off : float
+        Part of a step that does not count, in columns of float32.
+    """
+    step = grid_unit(feature)
+    if not step or feature.float_dtype == np.float64:
+        return False
+    odd = step.as_integer_ratio()[0]
+    while odd % 2 == 0:
+        odd //= 2
+    most = max(abs(v) for v in (step, origin, *feature.limits(origin)) if np.isfinite(v)) / step
+    digits = np.finfo(feature.float_dtype).nmant + 1
+    counts = most > most_off * 2.0**digits or feature.float_dtype == np.float16
+    return bool(most * odd > 2.0**digits and counts)
 
 
 def permitted_span(feature: Feature) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, grid_unit
 from ocf.features.space import FeatureSpace
 
 #: Decimal places that are looked at, share of the values that may lie off a grid, and the most that a float64 counts.
@@ -68,8 +68,8 @@ def check_round_to(wish: Any) -> None:
 
 def _goes_with(step: float, feature: Feature) -> bool:
     """Whether a grid is coarser than the feature's own, and a part of it."""
-    own = 1.0 if feature.kind == "integer" else feature.step
-    if own is None:
+    own = grid_unit(feature)
+    if not own:
         return True
     parts = Fraction(repr(step)) / Fraction(repr(own))
     return parts > 1 and parts.denominator == 1

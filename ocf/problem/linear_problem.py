@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ocf.arrays import FloatArray
+from ocf.features.feature import grid_unit, has_grid, rounds_its_grid
 from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.targets import ClassTarget
+
+#: Part of a step by which a column of float32 may round its multiples and they still count as whole steps.
+MOST_OFF = 2.0**-6
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,16 @@ class LinearProblem:
     slopes : (n_rows, n_features) float64
         In coded values; 0 for discrete features.
     tables : tuple of (n_levels, n_rows) float64, one per feature
-        What each level adds; no levels for numeric features.
+        What each level of a discrete feature adds; no levels for numeric features.
     error_bound : (n_rows,) float64
         The class is given where each ``constant + slopes @ x + sum of tables`` exceeds its error bound, and is not
         where one lies below minus its error bound.
     moves : tuple of Move or None, one per feature
-        None for features that keep their value, and for discrete ones.
-    level_costs : tuple of (n_levels,) float64, one per feature
-        inf for levels that are not allowed.
+        None for features that keep their value, and for listed ones.
+    values : tuple of (n_values,) float64, one per feature
+        Coded values of the listed features: the discrete ones, and those on a grid that their column rounds.
+    value_costs : tuple of (n_values,) float64, one per feature
+        inf for values that are not allowed.
     constraints : tuple
         None: relations between features are for trees.
     """
@@ -78,12 +84,33 @@ class LinearProblem:
     tables: tuple[FloatArray, ...]
     error_bound: FloatArray
     moves: tuple[Move | None, ...]
-    level_costs: tuple[FloatArray, ...]
+    values: tuple[FloatArray, ...]
+    value_costs: tuple[FloatArray, ...]
     constraints: tuple[Constraint, ...] = ()
 
     def at_origin(self, r: int) -> float:
         """Requirement r at the row, without its discrete features."""
         return float(self.constant[r] + self.slopes[r] @ self.origin)
+
+    def added(self, i: int, r: int) -> FloatArray:
+        """What each value of a listed feature adds to a requirement at the row, (n_values,).
+
+        Parameters
+        ----------
+        i, r : int
+            Feature and requirement.
+        """
+        if self.space.features[i].discrete:
+            return self.tables[i][:, r]
+        return np.asarray(self.slopes[r, i] * (self.values[i] - self.origin[i]))
+
+    def takes_steps(self, i: int) -> bool:
+        """Whether a numeric feature moves by whole steps; where its column rounds them by much it has other values.
+
+        In a column of float32, 0.1 is off by a hundred-millionth, which is less than solvers tell apart.
+        """
+        feature = self.space.features[i]
+        return has_grid(feature) and not rounds_its_grid(feature, float(self.origin[i]), MOST_OFF)
 
     def surplus(self, point: FloatArray) -> FloatArray:
         """By how much a point exceeds each requirement, (n_rows,)."""
@@ -104,7 +131,7 @@ class LinearProblem:
             A whole number.
         """
         feature = self.space.features[i]
-        return float(feature.at_most((steps + 0.5) * (feature.step or 1.0)))
+        return float(feature.at_most((steps + 0.5) * grid_unit(feature)))
 
     def starts_on_grid(self, i: int) -> bool:
         """Whether the row's value is a multiple of the feature's step."""
@@ -115,6 +142,6 @@ class LinearProblem:
         """First and last multiple of its step that a feature with a grid may take."""
         feature, move = self.space.features[i], self.moves[i]
         assert move is not None
-        step = feature.step or 1.0
+        step = grid_unit(feature)
         low, high = feature.limits(float(self.origin[i]))  # by its scale, an end would be rounded and lost
         return float(np.rint(feature.at_least(low) / step)), float(np.rint(feature.at_most(high) / step))

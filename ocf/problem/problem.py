@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
+from ocf.features.feature import grid_unit
 from ocf.features.space import FeatureSpace
 from ocf.problem.completions import Completions
 from ocf.problem.constraints import Constraint, from_schema
@@ -201,7 +202,7 @@ class Problem:
         if not margins.any():
             return self
         special = [f.is_special(v).item() for f, v in zip(self.space.features, self.origin.tolist(), strict=True)]
-        steps = np.array([1.0 if f.kind == "integer" else f.step or 0.0 for f in self.space.features])
+        steps = np.array([grid_unit(f) for f in self.space.features])
         ensemble, dead = with_dead_zones(self.ensemble, self.origin, np.where(special, 0.0, margins), steps)
         named = tuple((name, float(m)) for name, m in zip(self.space.names, margins, strict=True) if m > 0)
         return replace(self, ensemble=ensemble, margins=named, dead=tuple(dead.tolist()))

@@ -188,7 +188,7 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     """
     request = Request(problem, task, judge, excluded)
     first = engine.solve(request)
-    first = replace(first, outcome=advised(engine.completed(first, request), task.options))
+    first = replace(first, outcome=advised(engine.completed(first, request), task.options, problem.space))
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1, break_ties=False)

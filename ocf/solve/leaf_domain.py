@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.formulations.blocks.columns import MoveColumns, columns_of, grid_unit
+from ocf.features.feature import grid_unit
+from ocf.formulations.blocks.columns import MoveColumns, columns_of
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import LeafTask, Leaves
 from ocf.solve.tree_search import TreeSearch

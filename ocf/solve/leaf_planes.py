@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.formulations.blocks.columns import grid_unit
+from ocf.features.feature import grid_unit
 from ocf.problem.lines import LineBound
 from ocf.solve.leaf_answer import Leaves
 from ocf.solve.leaf_domain import RowDomain

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.formulations.blocks.columns import grid_unit
+from ocf.features.feature import grid_unit
 from ocf.solve.leaf_answer import LeafTask
 from ocf.solve.leaf_domain import RowDomain
 from ocf.solve.leaf_model import LeafModel

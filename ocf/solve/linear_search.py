@@ -7,9 +7,10 @@
       └──────────── tangents of the squares ◀───────┘
 
 A solver meets a constraint within its tolerance only. What it decides (directions, levels, steps) is taken over; the
-continuous values are then moved along a straight line towards the inside until the user's own model gives the class,
-which takes a step of the size of rounding. The bound is the solver's. Where nothing is continuous, what it decides is a
-point: one that the model refuses, at a tie as a rule, is cut off by boxes around it.
+continuous values, and those of grids that a narrow column rounds and that have too many to list, are then moved along a
+straight line towards the inside until the user's own model gives the class, which takes a step of the size of rounding.
+The bound is the solver's. Where nothing is continuous, what it decides is a point: one that the model refuses, at a tie
+as a rule, is cut off by boxes around it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from scipy.optimize import linprog
 from ocf.arrays import FloatArray
 from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
-from ocf.features.feature import has_grid
 from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
 from ocf.solve.column_boxes import ColumnBoxes
@@ -106,8 +106,7 @@ class LinearRun(Run):
         self._judge = confirm
         self.problem, self.margin = problem, margin
         #: Features of which a solver's value is moved on.
-        moves = zip(problem.space.features, problem.moves, strict=True)
-        self.smooth = [i for i, (f, move) in enumerate(moves) if move is not None and not has_grid(f)]
+        self.smooth = [i for i, move in enumerate(problem.moves) if move is not None and not problem.takes_steps(i)]
         self._turns = turns
 
     @property
@@ -126,7 +125,8 @@ class LinearRun(Run):
             self.close(Status.INFEASIBLE, np.inf, "reduction")
             return
         stays = all(move is None or move.low <= 0 <= move.high for move in problem.moves) and all(
-            not len(costs) or np.isfinite(costs[int(origin[i])]) for i, costs in enumerate(problem.level_costs)
+            not len(values) or np.isfinite(costs[values == at]).any()
+            for values, costs, at in zip(problem.values, problem.value_costs, origin.tolist(), strict=True)
         )
         if stays and np.all(problem.surplus(origin) >= self.margin - problem.error_bound) and self.confirm(origin):
             self.best = Incumbent(np.zeros(0, np.int64), origin, 0.0)
@@ -192,9 +192,7 @@ class LinearRun(Run):
         if self.finished:
             return
         status = Status.FEASIBLE if self.best else Status.UNKNOWN
-        rounded = self.blame_rounding(status)
-        if rounded and self.best and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
-            self.say("columns in float32 hold seven digits, and the optimum is known no better than that")
+        self.blame_rounding(status)
         self.close(status, self.bound, "")
 
     def _built(self, slack: float) -> tuple[LinearFormulated, StandardForm]:
@@ -293,7 +291,7 @@ class LinearRun(Run):
             feature, origin = self.problem.space.features[i], self.problem.origin[i]
             value = start[i] + t * (inside[i] - start[i])
             rounded = feature.at_least(value) if inside[i] >= start[i] else feature.at_most(value)
-            low, high = feature.limits(origin)
+            low, high = feature.ends(origin)
             side = (origin, np.inf) if start[i] >= origin else (-np.inf, origin)
             point[i] = np.clip(rounded, max(low, side[0]), min(high, side[1]))
         return point
@@ -307,10 +305,10 @@ def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> I
     point = problem.origin.copy()
     distances, steps, levels = built.decode(x)
     for i, level in levels.items():
-        point[i] = float(level)
+        point[i] = problem.values[i][level]
     for i, number in steps.items():
         point[i] = problem.multiple(i, number)
-    smooth = [i for i in distances if not has_grid(problem.space.features[i])]
+    smooth = [i for i in distances if not problem.takes_steps(i)]
     seen = set()
     for least in (NOISE, 0.0):
         moving = [i for i in smooth if abs(distances[i]) > least or not _may_stay(problem, i)]
@@ -334,8 +332,8 @@ def _inside(problem: LinearProblem, start: FloatArray, moving: list[int], margin
         return start
     bounds = []
     for i in moving:
-        low, high = problem.space.features[i].limits(problem.origin[i])
         origin = problem.origin[i]
+        low, high = problem.space.features[i].ends(origin)
         bounds.append((max(low, origin), high) if start[i] >= origin else (low, min(high, origin)))
     slopes = problem.slopes[:, moving]
     size = np.abs(slopes).max(axis=1)

@@ -19,6 +19,7 @@ from ocf.support import limits
 from ocf.support.messages import with_remark
 
 if TYPE_CHECKING:
+    from ocf.features.space import FeatureSpace
     from ocf.problem.problem import Problem
 
 #: Part of a cost that rounding of its sum may be.
@@ -153,7 +154,7 @@ def no_dearer_than_its_point(problem: Problem, outcome: Outcome) -> Outcome:
     return replace(outcome, cost=own, bound=min(outcome.bound, own))
 
 
-def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
+def advised(outcome: Outcome, options: SolverOptions, space: FeatureSpace | None = None) -> Outcome:
     """The same with what to do next, where a limit ended the search before its proof, or rounding leaves that open.
 
     Parameters
@@ -161,6 +162,8 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
     outcome : Outcome
     options : SolverOptions
         That it was found with.
+    space : FeatureSpace, optional
+        Whose columns may be why rounding decides.
     """
     if outcome.status not in (Status.FEASIBLE, Status.UNKNOWN):
         return outcome
@@ -169,7 +172,7 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
         left = f"no answer is cheaper by more than {gap:.1g} of its cost; rounding leaves that open"
         return replace(outcome, message=with_remark(outcome.message, left))
     if outcome.message.startswith(ROUNDED):
-        return outcome
+        return replace(outcome, message=with_remark(outcome.message, _on_narrow_columns(space)))
     limit = options.time_limit
     struck = "a limit was reached" if limit is None or options.options else f"the time limit of {limit:g} s was reached"
     more = "give it more" if limit is None or options.options else f"give it more (time_limit={10 * limit:g})"
@@ -180,6 +183,18 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
     if outcome.message.startswith("the time limit"):  # says already what struck
         return replace(outcome, message=f"{outcome.message}: {more}")
     return replace(outcome, message=with_remark(outcome.message, f"{struck}: {more}"))
+
+
+def _on_narrow_columns(space: FeatureSpace | None) -> str:
+    """What columns of narrow floats mean for the optimum; empty where there are none."""
+    numbers = [f.float_dtype for f in space.features if not f.discrete] if space else []
+    narrowest = min(numbers, key=lambda dtype: dtype.itemsize, default=np.dtype(np.float64))
+    if narrowest == np.float64:
+        return ""
+    digits = 1 + np.finfo(narrowest).precision
+    return (
+        f"columns of {narrowest} hold {digits} digits, and the optimum is known no better than that: train on float64"
+    )
 
 
 class Run:
@@ -261,25 +276,19 @@ class Run:
         """Add to the message."""
         self.message = with_remark(self.message, words)
 
-    def blame_rounding(self, status: Status) -> bool:
+    def blame_rounding(self, status: Status) -> None:
         """Say of an answer without proof that rounding leaves it open, where no limit does and nothing is said yet.
 
         Parameters
         ----------
         status : Status
             Of the answer.
-
-        Returns
-        -------
-        bool
-            Whether that was said.
         """
         limited = self.is_late or self.options.mip_gap > 0 or self.options.options
         if status not in (Status.FEASIBLE, Status.UNKNOWN) or self.message or limited:
-            return False
+            return
         left_open = "a gap to the proven bound" if status is Status.FEASIBLE else "open whether there is a point"
         self.message = f"{ROUNDED} leaves {left_open}"
-        return True
 
     def close(self, status: Status, bound: float, by: str) -> None:
         """End with a status, a bound and who proved it.

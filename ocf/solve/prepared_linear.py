@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pandas as pd
 
 from ocf.arrays import FloatArray
 from ocf.errors import ConformanceError, DataError, ProblemError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, rounds_its_grid
 from ocf.features.space import FeatureSpace, counterfactual_frame
+from ocf.formulations.blocks.columns import has_few_values, listed_values
 from ocf.models.additive import as_additive, as_linear_model, requirement_signs
 from ocf.models.detector import Detector
 from ocf.models.encoding import Encoding
@@ -25,6 +27,9 @@ from ocf.problem.targets import ClassTarget, Target
 from ocf.readers.linear import LinearModel
 from ocf.solve.task import AskedRow
 from ocf.support.messages import listed
+
+#: Most values of a grid that its column rounds that are listed: with thousands solvers run into their limits.
+FEW = 300
 
 
 class PreparedLinear:
@@ -64,9 +69,9 @@ class PreparedLinear:
     def _check(self, rows: FloatArray) -> None:
         """Compare decisions with the library's wherever rounding cannot decide."""
         decided = np.asarray(self.model.decide(self.space.to_frame(rows)))
-        for row, index in zip(rows, decided, strict=True):
-            problem = self.problem(row, int(index), Cost(l1=1.0), self.space)
-            if np.any(problem.surplus(row) < -problem.error_bound):
+        scores = {index: self.problem(rows[0], index, Cost(l1=1.0), self.space) for index in set(decided.tolist())}
+        for row, index in zip(rows, decided.tolist(), strict=True):
+            if np.any(scores[index].surplus(row) < -scores[index].error_bound):
                 raise ConformanceError(
                     f"the model gives {self.classes[int(index)]!r} to a row whose scores say otherwise: its decision "
                     "is not the sign or the largest of its linear scores"
@@ -88,6 +93,8 @@ class PreparedLinear:
         signs = requirement_signs(len(self.classes), target)
         sums, size = self._sums, np.abs(signs)
         tables = tuple(table @ signs.T for table in sums.tables)
+        at = origin.tolist()
+        values = tuple(map(_values, space.features, at))
         return LinearProblem(
             space,
             origin,
@@ -97,8 +104,9 @@ class PreparedLinear:
             signs @ sums.slopes,
             tables,
             size @ sums.error_bound,
-            tuple(_move(feature, origin[i]) for i, feature in enumerate(space.features)),
-            tuple(_level_costs(feature, origin[i], cost) for i, feature in enumerate(space.features)),
+            tuple(map(_move, space.features, at, values)),
+            values,
+            tuple(map(partial(_value_costs, cost), space.features, at, values)),
         )
 
     def unproven(self, problem: LinearProblem) -> str:
@@ -144,26 +152,27 @@ class PreparedLinear:
         self.model = as_linear_model(*state["model"]).over(self.space.columns)
 
 
-def _move(feature: Feature, origin: float) -> Move | None:
-    if feature.discrete:
+def _move(feature: Feature, origin: float, values: FloatArray) -> Move | None:
+    if len(values):
         return None
-    first, last = feature.limits(origin)
-    low, high = float(feature.at_least(first)), float(feature.at_most(last))
-    if first <= origin <= last:  # which may stay, though it be no value that others may take
-        low, high = min(low, origin), max(high, origin)
+    low, high = feature.ends(origin)
     if low <= high and (feature.action == "fixed" or low == high == origin):
         return None
     return Move((low - origin) / feature.scale, (high - origin) / feature.scale)
 
 
-def _level_costs(feature: Feature, origin: float, cost: Cost) -> FloatArray:
-    """Cost of each level; inf where it is not allowed. (n_levels,), or (0,) for numeric features."""
-    if not feature.discrete:
-        return np.zeros(0)
-    codes = np.arange(len(feature.levels), dtype=np.float64)
-    low, high = feature.limits(origin)
-    permitted = feature.permitted_codes()
-    allowed = (low <= codes) & (codes <= high)
-    if permitted is not None:
-        allowed &= np.isin(codes, sorted(permitted))
-    return np.where(allowed, cost.of(feature, origin, codes), np.inf)
+def _values(feature: Feature, origin: float) -> FloatArray:
+    """Coded values of a feature that are listed, (n,): all levels, and a grid that its column rounds if it has few.
+
+    Of a grid without an admissible value there are none either, and its ends say so.
+    """
+    if feature.discrete:
+        return np.arange(len(feature.levels), dtype=np.float64)
+    few = rounds_its_grid(feature, origin) and has_few_values(feature, origin, FEW)
+    return listed_values(feature, origin) if few else np.zeros(0)
+
+
+def _value_costs(cost: Cost, feature: Feature, origin: float, values: FloatArray) -> FloatArray:
+    """Cost of each listed value; inf of levels that are not allowed. (n,)."""
+    allowed = np.isin(values, listed_values(feature, origin)) if feature.discrete else True
+    return np.where(allowed, cost.of(feature, origin, values), np.inf)

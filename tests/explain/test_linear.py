@@ -24,6 +24,7 @@ from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError, ModelError, ProblemError, SolverError, UnsupportedModelError
 from ocf.explain.linear import explainer_for
 from ocf.explain.question import Question
+from ocf.features.feature import Feature
 from ocf.problem.constraints import MaxChanges
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
@@ -73,7 +74,7 @@ def optimum(problem: LinearProblem) -> float:
     discrete = [i for i, f in enumerate(space.features) if f.discrete]
     best = np.inf
     for codes in itertools.product(*(range(len(space.features[i].levels)) for i in discrete)):
-        price = sum(problem.level_costs[i][k] for i, k in zip(discrete, codes, strict=True))
+        price = sum(problem.value_costs[i][k] for i, k in zip(discrete, codes, strict=True))
         fixed = problem.at_origin(0) + sum(problem.tables[i][k, 0] for i, k in zip(discrete, codes, strict=True))
         for size in range(len(numeric) + 1):
             for changed in itertools.combinations(numeric, size):
@@ -209,6 +210,54 @@ def test_the_users_own_model_flips_at_the_boundary_and_not_before(model):
             assert [found.before, found.after] == [model.predict_proba(t)[0, found.target - 1] for t in (start, end)]
         else:
             assert found.before is None
+
+
+@pytest.mark.parametrize("step", [None, 1.0, 0.7, 3.0, 50.0])
+@pytest.mark.parametrize("end", [3000, 30000])
+def test_grids_that_a_column_rounds_equal_enumeration(step: float | None, end: int) -> None:
+    """Whole numbers of float16 are no longer one apart from 2,048 on; too many values to list leave a gap."""
+    feature = Feature("a", "numeric" if step else "integer", step=step, dtype="float16")
+    asked = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        a = feature.at_most(rng.uniform(end / 3, end / 3 + 120, 60) if seed % 2 else rng.uniform(0, end, 60))
+        b = np.round(rng.uniform(0, 10, 60), 1)
+        table = pd.DataFrame({"a": a.astype(np.float16), "b": b})
+        total = table.to_numpy(float) @ (rng.normal(size=2) / [a.std(), b.std()])
+        model = LogisticRegression().fit(table, total + rng.normal(size=60) * 0.3 > np.median(total))
+        held = [a.min()]
+        while held[-1] < a.max():
+            held.append(float(feature.above(held[-1])))
+        lowest, highest = round(b.min() * 10), round(b.max() * 10)
+        points = pd.DataFrame(itertools.product(held, np.arange(lowest, highest + 1) / 10), columns=["a", "b"])
+        given = model.predict(points.astype({"a": np.float16}))
+        explainer = LinearExplainer(model, table, features={"a": {"step": step or 1}, "b": {"step": 0.1}})
+        for i in np.flatnonzero(~model.predict(table))[:2]:
+            changes = np.abs(points.to_numpy() - table.iloc[i].to_numpy(float)) / [np.ptp(a), np.ptp(b)]
+            best = changes.sum(axis=1)[given].min()
+            (found,) = explainer.explain(table.iloc[[i]], True)
+            assert found.verified
+            assert found.counterfactual["a"].iloc[0] in held
+            if len(held) < 300:
+                assert (found.status, found.cost) == ("optimal", pytest.approx(best, rel=1e-9))
+            else:
+                assert found.bound <= best * (1 + 1e-9)
+                assert best * (1 - 1e-9) <= found.cost <= best + 2e-3
+            asked += 1
+    assert asked == 8
+
+
+def test_ends_of_a_permitted_range_are_on_the_grid() -> None:
+    """Values too many to list are continuous to the solver, and rounded; 60.0005 is none of them."""
+    rng = np.random.default_rng(0)
+    a, b = np.round(rng.uniform(0, 100, 80), 3).astype(np.float32), np.round(rng.uniform(0, 10, 80), 1)
+    table = pd.DataFrame({"a": a, "b": b})
+    model = LogisticRegression(C=100).fit(table, a / 100 * 3 + b / 10 > 2)
+    features = {"a": {"step": 0.0001, "permitted_range": (60.00005, 80.00005)}, "b": {"step": 0.1}}
+    rejected = table[~model.predict(table)].iloc[:8]
+    for found in LinearExplainer(model, table, features=features).explain(rejected, True):
+        assert found.verified
+        assert 60.0001 <= float(str(found.counterfactual["a"].iloc[0])) <= 80
 
 
 def test_float32_tables_get_values_that_they_hold():

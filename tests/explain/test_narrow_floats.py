@@ -218,6 +218,30 @@ def test_regions_of_rules_hold_the_value_that_reads_as_their_end(dtype: str) -> 
         rules.query({"rate": (0.61, 0.69)}, True)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_whole_numbers_that_a_narrow_column_does_not_hold_are_not_proposed(whole: bool) -> None:
+    """Beyond 2,048 the whole numbers of float16 are 2 apart, beyond 16,384 they are 16 apart."""
+    feature = Feature("a", "integer" if whole else "numeric", step=None if whole else 0.7, dtype="float16")
+    rng = np.random.default_rng(0)
+    a = feature.at_most(rng.uniform(1900, 20000, 80))
+    table = pd.DataFrame({"a": a.astype(np.float16), "b": rng.integers(0, 5, 80)})
+    wanted = a + 2000 * table["b"] + rng.normal(size=80) * 1000 > 14000
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(table, wanted)
+    explainer = Explainer(model, table, features={"a": {"kind": "integer"} if whole else {"step": 0.7}})
+    held = [float(a.min())]
+    while held[-1] < a.max():
+        held.append(float(feature.above(held[-1])))
+    grid = pd.DataFrame([(v, b) for v in held for b in range(5)], columns=["a", "b"]).astype({"a": np.float16})
+    given = model.predict(grid)
+    rejected = np.flatnonzero(~model.predict(table))[:8]
+    for i in rejected:
+        changes = np.abs(grid.to_numpy(float) - table.iloc[i].to_numpy(float)) / [np.ptp(a), 4]
+        answer = explainer.explain(table.iloc[[i]], True)[0]
+        assert (answer.status, answer.cost) == ("optimal", pytest.approx(changes.sum(axis=1)[given].min(), rel=1e-9))
+        assert answer.counterfactual is not None
+        assert answer.counterfactual["a"].iloc[0] in held
+
+
 @pytest.mark.parametrize("formulation", ["auto", "ocean_hyperplanes"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_grid_beside_hyperplanes_holds_what_the_column_does(dtype: str, formulation: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,33 @@ def test_float32_grid_is_representable() -> None:
     assert value == float(np.float32(0.07))
     table = FeatureSpace((feature,)).to_frame([[value]])
     assert table["x"].dtype == np.float32
+
+
+@pytest.mark.parametrize("step", [None, 1.0, 0.1, 0.25, 3.0, 0.7, 100.0])
+def test_grids_of_a_narrow_column_hold_what_it_does(step: float | None) -> None:
+    """Against all numbers of float16; from 2,048 on it does not hold all whole ones. Without a step: whole numbers."""
+    feature = Feature("x", "numeric" if step else "integer", step=step, dtype="float16")
+    numbers = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(float)
+    if step is None:
+        grid = numbers[numbers == np.floor(numbers)]
+    else:
+        exact = Fraction(repr(step))
+        k = np.arange(int(65519 / step) + 1, dtype=float)
+        grid = np.unique((k * exact.numerator / exact.denominator).astype(np.float16).astype(float))
+    grid = np.unique(np.concatenate([-grid, grid]))
+    rng = np.random.default_rng(0)
+    ends = [np.nextafter(grid, sign * np.inf) for sign in (1, -1)]
+    v = np.concatenate([grid, *ends, numbers, rng.uniform(-65504, 65504, 2000), rng.uniform(-3000, 3000, 2000)])
+    v = v[(v >= grid[0]) & (v < grid[-1])]
+    place = np.searchsorted(grid, v, side="right")
+    np.testing.assert_array_equal(feature.at_most(v), grid[place - 1])
+    np.testing.assert_array_equal(feature.above(v), grid[place])
+    np.testing.assert_array_equal(feature.at_least(v), np.where(grid[place - 1] == v, v, grid[place]))
+    for low, high in ((1000.5, 1011.0), (-3.0, 2.0), (2047.0, 2100.0), (-65504.0, -60000.0), (5.0, 4.0)):
+        np.testing.assert_array_equal(feature.between(low, high), grid[(low <= grid) & (grid <= high)])
+    assert feature.at_most(grid[-1]) == feature.at_most(65519.0) == feature.at_most(1e9) == grid[-1]
+    for end in (-np.inf, np.inf):
+        assert feature.above(end) == feature.at_most(end) == end
 
 
 @given(st.floats(-1e6, 1e6), st.sampled_from(["float32", "float64"]))

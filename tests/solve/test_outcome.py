@@ -6,6 +6,8 @@ import numpy as np
 from small_problems import random_problem
 
 from ocf.cells.incumbent import Incumbent
+from ocf.features.feature import Feature
+from ocf.features.space import FeatureSpace
 from ocf.solve.outcome import ROUNDED, Outcome, Run, advised, no_dearer_than_its_point
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
@@ -59,7 +61,14 @@ def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:
     for other in (replace(near, bound=0.9), replace(near, bound=-np.inf), replace(near, point=None, cost=None)):
         assert "limit" in advised(other, SolverOptions()).message
         told = replace(other, message=f"{ROUNDED} leaves it open")
+        assert advised(told, SolverOptions()) == advised(
+            told, SolverOptions(), FeatureSpace((Feature("x", "numeric"),))
+        )
         assert advised(told, SolverOptions()) == told
+        for dtype, digits in (("float32", 7), ("float16", 4)):
+            narrow = Feature("y", "numeric", dtype=dtype)
+            said = advised(told, SolverOptions(), FeatureSpace((Feature("x", "numeric"), narrow))).message
+            assert said.startswith(f"{told.message}; columns of {dtype} hold {digits} digits")
     assert advised(replace(near, status=Status.OPTIMAL), SolverOptions()).message == "odd"
 
 
