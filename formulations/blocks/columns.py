@@ -360,6 +360,28 @@ def node_row(ensemble: Ensemble, v: int, columns: MoveColumns, origin: FloatArra
     return out, float(weight[numbers] @ origin[numbers])
 
 
+def centred(columns: MoveColumns, rows: FloatArray, sides: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same rows and right-hand sides in smaller numbers: a listed feature has one of its values.
+
+    What its values have in common is constant, then. Of a column around 30,000 HiGHS called a dearer point optimal.
+
+    Parameters
+    ----------
+    columns : MoveColumns
+    rows : (m, n_cols) float64
+    sides : (m,) float64
+    """
+    rows, sides = rows.copy(), sides.copy()
+    for i in np.unique(columns.feature[columns.role == "level"]).tolist():
+        own = columns.of(i)
+        least, most = rows[:, own].min(axis=1), rows[:, own].max(axis=1)
+        middle = (least + most) / 2
+        middle[np.abs(middle) <= most - least] = 0.0
+        rows[:, own] -= middle[:, None]
+        sides -= middle
+    return rows, sides
+
+
 def _cost(problem: Problem, columns: MoveColumns, x: list[Any]) -> Any:
     """Linear costs, squares, and the pairs of the general quadratic distance (6)."""
     total = linear([(c, v) for c, v in zip(columns.linear.tolist(), x, strict=True) if c])

@@ -60,7 +60,7 @@ import pyomo.environ as pyo
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ProblemError
 from ocf.formulations.blocks.cells import linear
-from ocf.formulations.blocks.columns import MoveColumns, node_row
+from ocf.formulations.blocks.columns import MoveColumns, centred, node_row
 from ocf.problem.problem import Problem
 from ocf.solvers.standard_form import StandardForm
 from ocf.trees.ensemble import Ensemble, SplitKind
@@ -126,10 +126,9 @@ class Side:
         ensemble, origin = problem.trees, problem.origin
         if ensemble.kind[v] == SplitKind.OBLIQUE:
             row, constant = node_row(ensemble, v, columns, origin)
-            side, slack = (
-                float(ensemble.threshold[v]) - constant,
-                float(ensemble.oblique_slack[ensemble.oblique_index[v]]),
-            )
+            rows, sides = centred(columns, row[None], ensemble.threshold[[v]] - constant)
+            row, side = rows[0], float(sides[0])
+            slack = float(ensemble.oblique_slack[ensemble.oblique_index[v]])
             return cls(row, side + slack, side - slack, *_ends(problem, columns, row))
         i = int(ensemble.feature[v])
         own = columns.of(i)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ocf.arrays import FloatArray
-from ocf.formulations.blocks.columns import quadratic_form, relation_rows
+from ocf.formulations.blocks.columns import centred, quadratic_form, relation_rows
 from ocf.problem.lines import LineBound
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
@@ -96,12 +96,12 @@ class LeafModel:
         always, columns = self.matrix.always, self.columns
         # a solver keeps to rows within its tolerance, and the library to sums of its own within their slack
         side = task.side + (self.planes.slack[task.place] if task.eps == 0 else 0.0)
-        planes = sp.csr_array(task.sign[:, None] * self.planes.over_columns[task.place]) if len(task.place) else None
+        planes, side = centred(columns, task.sign[:, None] * self.planes.over_columns[task.place], side)
         return replace(
             always,
             c=columns.linear,
             c0=0.0,
-            A=always.A if planes is None else sp.vstack([planes, always.A], format="csr"),
+            A=sp.vstack([sp.csr_array(planes), always.A], format="csr") if len(planes) else always.A,
             row_lower=np.concatenate([np.full(len(task.place), -np.inf), always.row_lower]),
             row_upper=np.concatenate([side, always.row_upper]),
             lower=task.lower,

@@ -327,3 +327,29 @@ def test_totals_a_hair_from_a_hyperplane_are_on_their_side(solver: str, dtype: s
     answer = explainer.explain(row, target, solver=solver)[0]
     assert answer.status == "optimal"
     assert answer.cost == pytest.approx(change.sum(axis=1)[given == target].min(), abs=1e-12)
+
+
+def test_listed_numbers_far_from_zero_beside_hyperplanes_equal_enumeration() -> None:
+    """Numbers around 30,000, 16 apart: of their rows as they are HiGHS called dearer points optimal."""
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+
+    held = np.arange(30000.0, 30641.0, 16.0)
+    grid = pd.DataFrame([(v, k / 10) for v in held for k in range(11)], columns=["a", "b"]).astype({"a": np.float16})
+    features = {"a": {"step": 7.0, "bounds": (30000, 30640)}, "b": {"step": 0.1, "bounds": (0, 1)}}
+    asked = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        a, b = rng.choice(held, 60), rng.integers(0, 11, 60) / 10
+        table = pd.DataFrame({"a": a.astype(np.float16), "b": b})
+        wanted = (a - a.mean()) / a.std() + (b - b.mean()) / b.std() + rng.normal(size=60) * 0.3 > 0.3
+        model = make_pipeline(PCA(2), RandomForestClassifier(4, max_depth=3, random_state=0)).fit(table, wanted)
+        given = model.predict(grid)
+        explainer = Explainer(model, table, features=features)
+        for i in np.flatnonzero(~model.predict(table))[:3]:
+            scale = [explainer.space.features[0].scale, explainer.space.features[1].scale]
+            changes = np.abs(grid.to_numpy(float) - table.iloc[i].to_numpy(float)) / scale
+            answer = explainer.explain(table.iloc[[i]], True, solver="highs")[0]
+            assert (answer.status, answer.cost) == ("optimal", pytest.approx(changes.sum(axis=1)[given].min()))
+            asked += 1
+    assert asked > 30
