@@ -5,7 +5,7 @@ of the data set.
 
 PEERS=~/peers python run.py results --rows 3
 PEERS=~/peers python run.py results-2 --rows 3 --methods "oceanpy MaxSAT" "treecf exact"
-PEERS=~/peers python run.py results-3 --rows 10 --kept kept/2026-11-29.jsonl   # what is kept is not run again
+PEERS=~/peers python run.py results-3 --rows 10 --kept kept/2026-11-30.jsonl   # what is kept is not run again
 """
 
 from __future__ import annotations
