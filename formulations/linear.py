@@ -15,8 +15,7 @@ Nomenclature
                       row's own where that is on the grid, so that a solver meets small numbers
 ``h[i]``              := 1 if a feature leaves a value that is not on its grid; always 1 if the value is on it
 ``q[i], p[i]``        := at least the squares of u[i] and v[i], by tangents
-``nu[i,k]``           := 1 if listed feature i takes value k: a level of a discrete feature, or a number on a grid
-                      that its column rounds
+``nu[i,k]``           := 1 if listed feature i takes value k, a level or a number on a grid that its column rounds
 ``g[r,i]``            := slope of requirement r in numeric feature i, in units of the feature
 ``G[i][k,r]``         := what value k of listed feature i adds to requirement r
 ``c[r], d[r]``        := constant of requirement r, and bound on the rounding of the library's own sum
