@@ -205,9 +205,13 @@ def _inadmissible(feature: Mapping[str, Any], new: float, old: float | None) -> 
 
 def _on_grid(feature: Mapping[str, Any], value: float, step: float) -> bool:
     """Whether a value is a multiple of the decimal that the step is written as, as nearly as the column can hold it."""
-    exact = float(Decimal(repr(step)) * round(Decimal(repr(value)) / Decimal(repr(step))))
-    held = as_held(feature, exact)
-    return value == held if held != exact else abs(value - exact) <= 4 * math.ulp(value)
+    unit = Decimal(repr(step))
+    k = round(Decimal(repr(value)) / unit)
+    for exact in (float(unit * near) for near in (k, k - 1, k + 1)):  # what reads as 8192 may be nearer to another one
+        held = as_held(feature, exact)
+        if value == held if held != exact else abs(value - exact) <= 4 * math.ulp(value):
+            return True
+    return False
 
 
 def _cost(feature: Mapping[str, Any], norm: Mapping[str, float], old: float, new: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ocf.features.feature import Feature
 from ocf.verify.check import Claims, Verification, verify
 
 COLUMNS = ["age", "rate", "grade", "job", "car_none", "car_red"]
@@ -311,3 +312,19 @@ def test_probabilities_are_the_models_own() -> None:
     assert judged(table(age=40), "yes", 0.5) == []
     assert judged(table(age=40), ("no", "yes"), 0.5) == []
     assert "a probability of 0.5, less than the wanted 0.51" in judged(table(age=40), "yes", 0.51)[0]
+
+
+@pytest.mark.parametrize("step", [0.1, 0.7, 3.0, 5.5])
+def test_multiples_that_a_narrow_column_rounds_are_on_the_grid(step: float) -> None:
+    """Between powers of two a multiple may be held as a number that is nearer to another one: 8195 as 8192."""
+    numbers = np.unique(np.arange(8000.0, 8400.0).astype(np.float16).astype(float))
+    held = Feature("rate", "numeric", step=step, dtype="float16").between(8000.0, numbers[-1])
+    assert [v for v in numbers if "no multiple" not in str(check_rate(v, step))] == held.tolist()
+    assert 8192.0 in held
+
+
+def check_rate(value: float, step: float) -> Verification:
+    before, after = (table(rate=np.float16(v), age=age) for v, age in ((0.0, 30), (value, 40)))
+    for frame in (before, after):
+        frame["rate"] = frame["rate"].astype(np.float16)
+    return check(after, original=before, rate={"step": step, "dtype": "float16"})
