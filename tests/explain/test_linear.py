@@ -225,9 +225,7 @@ def test_grids_that_a_column_rounds_equal_enumeration(step: float | None, end: i
         table = pd.DataFrame({"a": a.astype(np.float16), "b": b})
         total = table.to_numpy(float) @ (rng.normal(size=2) / [a.std(), b.std()])
         model = LogisticRegression().fit(table, total + rng.normal(size=60) * 0.3 > np.median(total))
-        held = [a.min()]
-        while held[-1] < a.max():
-            held.append(float(feature.above(held[-1])))
+        held = feature.between(a.min(), a.max()).tolist()
         lowest, highest = round(b.min() * 10), round(b.max() * 10)
         points = pd.DataFrame(itertools.product(held, np.arange(lowest, highest + 1) / 10), columns=["a", "b"])
         given = model.predict(points.astype({"a": np.float16}))

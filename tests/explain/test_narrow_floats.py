@@ -228,9 +228,7 @@ def test_whole_numbers_that_a_narrow_column_does_not_hold_are_not_proposed(whole
     wanted = a + 2000 * table["b"] + rng.normal(size=80) * 1000 > 14000
     model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(table, wanted)
     explainer = Explainer(model, table, features={"a": {"kind": "integer"} if whole else {"step": 0.7}})
-    held = [float(a.min())]
-    while held[-1] < a.max():
-        held.append(float(feature.above(held[-1])))
+    held = feature.between(a.min(), a.max()).tolist()
     grid = pd.DataFrame([(v, b) for v in held for b in range(5)], columns=["a", "b"]).astype({"a": np.float16})
     given = model.predict(grid)
     rejected = np.flatnonzero(~model.predict(table))[:8]
