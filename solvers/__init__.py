@@ -36,6 +36,7 @@ __all__ = [
     "get_solver",
     "matrix_solver",
     "other_matrix_solvers",
+    "takes",
 ]
 
 #: Name of a solver -> its module and class, imported when it is asked for.
@@ -129,6 +130,23 @@ def check_options(raw: Mapping[str, Any], names: Sequence[str]) -> None:
         except SolverError as error:
             refusals.append(str(error))
     raise SolverError("; ".join(refusals))
+
+
+def takes(name: str, raw: Mapping[str, Any]) -> bool:
+    """Whether a solver can be imported and takes raw options.
+
+    Parameters
+    ----------
+    name : str
+        One of `SOLVERS` or `CELL_SOLVERS`.
+    raw : mapping of str to object
+        See `SolverOptions.options`.
+    """
+    try:
+        check_options(raw, [name])
+    except SolverError:
+        return False
+    return True
 
 
 def available() -> dict[str, Availability]:

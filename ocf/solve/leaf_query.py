@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ocf.solve.leaf_branching import LeafBranching
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
+from ocf.solve.method import branching_solvers
 from ocf.solve.tree_search import TreeSearch
 from ocf.solvers import SOLVERS, matrix_solver
 from ocf.solvers.result import SolverOptions, Status
@@ -37,18 +39,21 @@ class Query:
     solver : {"highs", "scip"}
         Solves every LP, QP and MILP of a leaf; integers with squares go to SCIP, and where these are separable
         `ocf.solve.leaf_branching` proves what it finds. With any other name, such as ``"auto"``, leaves without
-        integers go to methods of our own and to HiGHS where they do not suffice, and of the others HiGHS is asked
-        first, and SCIP where it errs; integers with squares that are separable, and what a solver's tolerances leave
-        open, go to `ocf.solve.leaf_branching`.
+        integers go to methods of our own and to HiGHS where they do not suffice, and the others to HiGHS; integers
+        with squares that are separable, and what a solver's tolerances leave open, go to `ocf.solve.leaf_branching`.
     """
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "auto") -> None:
         self.run, self.options = LeafRun(options), options
         self.model = LeafModel(search, problem)
-        self.solver = solver if solver in SOLVERS else "highs"
-        self.may_switch = solver not in SOLVERS
-        self._smooth = SmoothLeaves(self.model, options, solver if solver in SOLVERS else "")
+        self._asked_for = solver if solver in SOLVERS else ""
+        self._smooth = SmoothLeaves(self.model, options, self._asked_for)
         self._branching = LeafBranching(self.model, self._smooth, options)
+
+    @cached_property
+    def solvers(self) -> list[str]:
+        """Who solves, and who goes on where that one fails or stalls."""
+        return [self._asked_for] if self._asked_for else branching_solvers(self.options.options)
 
     @property
     def method_name(self) -> str:
@@ -143,10 +148,10 @@ class Query:
         separable = self.model.form is None
         form = self._form(task)
         if separable and form.Q is not None:
-            best = known if self.may_switch else self._by_scip(form, task, cutoff, known)
+            best = self._by_scip(form, task, cutoff, known) if self._asked_for else known
             return self._branching.answer(task, cutoff, best, self.run)
         best = replace(known, bound=np.inf) if known.point is not None else LeafAnswer.empty(task.leaf)
-        name = "scip" if form.Q is not None else self.solver
+        name = "scip" if form.Q is not None else self.solvers[-1]  # HiGHS is the faster on so small ones
         self.run.called(name)
         solver = matrix_solver(name)
         loose = form.integer & (form.lower < form.upper)

@@ -22,7 +22,7 @@ from ocf.solve.leaf_rounding import LeafRounding
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.multipliers import multipliers_at
 from ocf.solve.polytope import Polytope
-from ocf.solvers import matrix_solver
+from ocf.solvers import matrix_solver, takes
 from ocf.solvers.adapter import Claim
 from ocf.solvers.continuous import ColdSolver
 from ocf.solvers.highs_warm import WarmHighs, cleaned
@@ -313,8 +313,9 @@ class SmoothLeaves:
                 [model.relation_rows[r][0] @ fixed for r in model.matrix.relations],
             ]
         )
-        # raw options are meant for the solver that was asked for
-        own_options = self.options if name == (self.solver or "highs") else replace(self.options, options={})
+        raw = self.options.options  # meant for the solver that was asked for, or for one that takes them
+        meant = name == self.solver or (not self.solver and takes(name, raw))
+        own_options = self.options if meant else replace(self.options, options={})
         if name == "highs":
             return WarmHighs(form, own_options), np.asarray(shift)
         return ColdSolver(form, matrix_solver(name), own_options), np.asarray(shift)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -22,12 +21,11 @@ from ocf import Explainer
 from ocf.errors import MemoryLimitError, ProblemError, SolverError
 from ocf.oblique.tao import TAOClassifier
 from ocf.problem.problem import Problem
-from ocf.solve import parts
+from ocf.solve import ensemble_search, parts
 from ocf.solve.leaf_answer import LeafClaim
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
-from ocf.solve.turns import FIRST_STALL
 from ocf.solvers.highs import HighsSolver
-from ocf.solvers.result import STALLED, SolveResult, SolverOptions, Status
+from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.scip import ScipSolver
 from ocf.solvers.standard_form import StandardForm
 from ocf.support import limits
@@ -63,35 +61,37 @@ def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int)
         explainer.explain(row, target=2, formulation="oblique")
 
 
-@pytest.mark.parametrize("how", ["fails", "stalls", "stalls with a point"])
-def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_highs_goes_on_where_scip_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     table = X.iloc[:, :2]
     bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(table, y)
     explainer, row = Explainer(bag, data=table), table.iloc[[0]]
-    wanted = explainer.explain(row, target=2, solver="scip")[0]
-    own, limits = HighsSolver.solve, []
+    wanted, asked = explainer.explain(row, target=2, solver="highs")[0], []
 
-    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
-        limits.append(options.stall_limit)
-        found = own(self, form, options, **settings)
-        if how == "fails":
-            return SolveResult(Status.ERROR, solver="highs", message="no licence")
-        if how == "stalls" or found.x is None:
-            found = replace(found, status=Status.UNKNOWN, x=None, objective=None)
-        else:
-            found = replace(found, status=Status.FEASIBLE)
-        return replace(found, bound=0.5 * wanted.cost, message=STALLED, raw_status="Time limit reached")
+    def solve(self: ScipSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        asked.append(form)
+        return SolveResult(Status.ERROR, solver="scip", message="no licence")
 
-    monkeypatch.setattr(HighsSolver, "solve", solve)
+    monkeypatch.setattr(ScipSolver, "solve", solve)
     e = explainer.explain(row, target=2)[0]
     assert_same(e, wanted.cost)
-    assert e.message == f"highs {'failed (no licence)' if how == 'fails' else 'stalled'}; scip went on"
-    assert e.method["solvers"] == ["highs", "scip"]
-    assert limits == [FIRST_STALL]
-    e = explainer.explain(row, target=2, solver="highs", reduce=False)[0]
-    assert e.status == ("feasible" if how == "stalls with a point" else "unknown")
-    assert limits == [FIRST_STALL, None]  # who was asked for is not replaced
+    assert e.message == "scip failed (no licence); highs went on"
+    assert e.method["solvers"] == ["scip", "highs"]
+    assert len(asked) == 1
+    e = explainer.explain(row, target=2, solver="scip", reduce=False)[0]
+    assert e.status == "unknown"  # who was asked for is not replaced
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("raw", [{"limits/nodes": 10**6}, {"mip_max_nodes": 10**6}], ids=["scip", "highs"])
+def test_raw_options_go_to_the_solver_that_takes_them(raw: dict[str, Any]) -> None:
+    X, bag = irises()
+    explainer, row = Explainer(bag, data=X), X.iloc[[0]]
+    e = explainer.explain(row, 1, options=raw)[0]
+    assert_same(e, wanted_cost("l1"))
+    assert ("scip" in e.method["solvers"]) == ("limits/nodes" in raw)
+    e = Explainer(bag.estimators_[0], data=X).explain(row, 1, options=raw)[0]
+    assert e.status == "optimal"
 
 
 @cache
@@ -143,8 +143,7 @@ def test_boxes_are_halved(
     assert (first[2] == WHOLE_SECONDS) == (large > 0)
     assert max(seconds for _, _, seconds in others) <= 4 * SECONDS
     assert {name for name, *_ in others} == {"scip" if solver == "auto" else solver}
-    asks_highs = solver == "auto" and large
-    assert e.message == ("highs did not end in 10 s; scip went on" if asks_highs else "")
+    assert e.message == ""
 
 
 def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +196,11 @@ def test_boxes_are_halved_as_long_as_there_is_memory(monkeypatch: pytest.MonkeyP
     assert e.message.count("the memory limit of 1e+08 GB was reached") == 1
 
 
+@pytest.mark.parametrize("solver", ["auto", "scip"])
 @pytest.mark.parametrize("error", [SolverError("no luck"), MemoryLimitError("too much"), None])
-def test_a_box_on_which_a_solver_fails_is_halved_on(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_box_on_which_a_solver_fails_is_halved_on(
+    error: Exception | None, solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, bag = irises()
     explainer, row = Explainer(bag, data=X), X.iloc[[0]]
     wanted = explainer.explain(row, 1, solver="highs")[0].cost
@@ -215,10 +217,34 @@ def test_a_box_on_which_a_solver_fails_is_halved_on(error: Exception | None, mon
         return own(self, form, options, **settings)
 
     monkeypatch.setattr(ScipSolver, "solve", solve)
-    e = explainer.explain(row, 1, solver="scip", threads=2)[0]
+    e = explainer.explain(row, 1, solver=solver, threads=2)[0]
     assert_same(e, wanted)
     assert len(failed) == 3
     assert e.message == f"scip failed on a box ({error or 'no luck'})"
+
+
+@pytest.mark.parametrize("most", [0, 2])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_highs_goes_on_with_boxes_on_which_scip_fails_too_often(
+    threads: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, bag = irises()
+    explainer, row = Explainer(bag, data=X), X.iloc[[0]]
+    wanted = wanted_cost("l1")
+    for name, value in (("WORTH", 1.99), ("SMALL", 2), ("LARGE", 0)):
+        monkeypatch.setattr(parts, name, value)
+    monkeypatch.setattr(ensemble_search, "MAX_FAILURES", most)
+
+    def solve(self: ScipSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        return SolveResult(Status.ERROR, solver="scip", message="no luck")
+
+    monkeypatch.setattr(ScipSolver, "solve", solve)
+    e = explainer.explain(row, 1, threads=threads)[0]
+    assert_same(e, wanted)
+    assert e.message == "scip failed on a box (no luck); highs went on"
+    e = explainer.explain(row, 1, threads=threads, solver="scip")[0]
+    assert e.status == "feasible"
+    assert e.message.startswith("scip failed on a box (no luck)")
 
 
 @pytest.mark.parametrize("seed", [3, 78, 159, 162, 201])
@@ -248,19 +274,19 @@ def test_ends_of_decimal_grids_stay(seed: int, small: int, monkeypatch: pytest.M
 def test_a_box_that_halves_do_not_lessen_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     X, bag = irises()
     monkeypatch.setattr(parts, "WORTH", 0.0)
-    own, limits = HighsSolver.solve, list[tuple[float | None, float | None]]()
+    own, limits = ScipSolver.solve, list[float | None]()
 
-    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+    def solve(self: ScipSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
         if form.integer.any():
-            limits.append((options.time_limit, options.stall_limit))
+            limits.append(options.time_limit)
         return own(self, form, options, **settings)
 
-    monkeypatch.setattr(HighsSolver, "solve", solve)
-    for solver, stall in (("auto", FIRST_STALL), ("highs", None)):
+    monkeypatch.setattr(ScipSolver, "solve", solve)
+    for solver in ("auto", "scip"):
         limits.clear()
         e = Explainer(bag, data=X).explain(X.iloc[[0]], 1, solver=solver)[0]
         assert e.status == "optimal"
-        assert all(seconds is not None and seconds > 50 and limit == stall for seconds, limit in limits)
+        assert all(seconds is not None and seconds > 50 for seconds in limits)
         assert limits
 
 

@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf import Explainer, Linear
 from ocf.problem.problem import Problem
 from ocf.solve.first_points import LEAST_GAIN, PARTS, leaves_at, meets, pulled_back, ways
-from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolveResult, Status
+from ocf.solvers.scip import ScipSolver
 
 isotree = pytest.importorskip("isotree")
 
@@ -82,10 +82,10 @@ def test_the_bound_without_the_isolation_forest_holds_where_a_solver_finds_nothi
     assert best.status == "optimal"
     assert best.cost > 1.01 * plain.cost  # or the bound would be the answer
 
-    def solve(self: HighsSolver, *_: Any, **__: Any) -> SolveResult:
-        return SolveResult(Status.UNKNOWN, bound=0.0, solver="highs", message="time limit")
+    def solve(self: ScipSolver, *_: Any, **__: Any) -> SolveResult:
+        return SolveResult(Status.UNKNOWN, bound=0.0, solver="scip", message="time limit")
 
-    monkeypatch.setattr(HighsSolver, "solve", solve)
+    monkeypatch.setattr(ScipSolver, "solve", solve)
     found = explainer.explain(row, target=2, plausibility=wish)[0]
     assert (found.status, found.bound, found.verified) == ("feasible", plain.cost, True)
     assert found.cost >= best.cost * (1 - 1e-9)
