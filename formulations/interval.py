@@ -102,8 +102,15 @@ def build(cells: CellProblem) -> Formulated:
     return Formulated(model, tuple(y), *choice_variables(model.cells, part))
 
 
-def intervals(part: Partition) -> Iterator[tuple[int, int, int, IntArray]]:
-    """(feature, a, b, leaves in [a, b)) for each interval of (2) that the others do not imply."""
+def intervals(part: Partition, most: float = np.inf) -> Iterator[tuple[int, int, int, IntArray]]:
+    """(feature, a, b, leaves in [a, b)) for each interval of (2) that the others do not imply.
+
+    Parameters
+    ----------
+    part : Partition
+    most : float
+        Leaves of a tree; of one with more only the intervals that are open at an end, which name the leaf, too.
+    """
     offsets = part.ensemble.leaf_offsets
     for t in range(part.ensemble.n_trees):
         check()
@@ -113,8 +120,19 @@ def intervals(part: Partition) -> Iterator[tuple[int, int, int, IntArray]]:
         for i in np.flatnonzero(part.ordered & bounded.any(axis=0)).tolist():
             leaves = np.flatnonzero(bounded[:, i] & part.reachable[span])
             start, stop = low[leaves, i], high[leaves, i] + 1
-            for a, b, chosen in _minimal_intervals(start, stop):
+            found = _minimal_intervals(start, stop)
+            if len(low) > most:
+                found = _open_intervals(start, stop, int(part.widths[i]))
+            for a, b, chosen in found:
                 yield i, a, b, offsets[t] + leaves[chosen]
+
+
+def _open_intervals(start: IntArray, stop: IntArray, width: int) -> Iterator[tuple[int, int, IntArray]]:
+    """Intervals from starts on, and up to stops."""
+    for a in np.unique(start[start > 0]).tolist():
+        yield a, width, np.flatnonzero(start >= a)
+    for b in np.unique(stop[stop < width]).tolist():
+        yield 0, b, np.flatnonzero(stop <= b)
 
 
 def _minimal_intervals(start: IntArray, stop: IntArray) -> Iterator[tuple[int, int, IntArray]]:

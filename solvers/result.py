@@ -86,6 +86,8 @@ class SolverOptions:
     presolve : bool
         Whether a solver of matrices may reduce the problem first. Reductions lose points within a tolerance of a row's
         side, and next to a hyperplane there may be no others that flip the model.
+    strong_branching : bool
+        Whether SCIP tries branches out with LPs until it relies on what they cost. No effect on other solvers.
 
     Raises
     ------
@@ -103,6 +105,7 @@ class SolverOptions:
     cuts: str = "none"
     stall_limit: float | None = None
     presolve: bool = True
+    strong_branching: bool = False
 
     def __post_init__(self) -> None:
         limit = self.time_limit

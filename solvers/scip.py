@@ -243,10 +243,6 @@ def raw_options(options: SolverOptions, *, quadratic: bool = False) -> dict[str,
         "misc/allowweakdualreds": False,
         "misc/allowstrongdualreds": False,
         "lp/threads": 1,
-        # pseudo-costs from the start: trying branches out with LPs took most of the time. Seconds with and without,
-        # forests of 100 trees of depth 5: interval, breast cancer 13 and 20 (3 rows), students 5 and 9 (8); without the
-        # reduction OCEAN's model of students 15 and 27 (3), FCCA's of adult 21 and 33 (3)
-        "branching/pscost/priority": 100_000,
         # SCIP would swallow Ctrl-C and carry on returning a result.
         "misc/catchctrlc": False,
     }
@@ -256,11 +252,12 @@ def raw_options(options: SolverOptions, *, quadratic: bool = False) -> dict[str,
         # tangents alone solve convex problems; Ipopt, which SCIP would call for a good point, can crash in a thread
         raw["nlp/disable"] = True
     if not options.presolve:
-        # models of hyperplanes: SCIP's own branching, which tries out what pseudo-costs say. Seconds without and with:
-        # forests behind a PCA of breast cancer, 50 trees of depth 5 34 and 21 (3 rows), of depth 4 21 and 14 (4), 60 of
-        # depth 6 11 and 17 (4), 100 of depth 4 two of three rows unproved after 40 s each and all proved in 21 to 34
         raw["presolving/maxrounds"] = 0
-        del raw["branching/pscost/priority"]
+    if not options.strong_branching:
+        # trying branches out took most of the time. Seconds with pseudo-costs alone and without: 100 trees of depth 5,
+        # interval, breast cancer 13 and 20 (3 rows), students 5 and 9 (8); without the reduction OCEAN's model of
+        # students 15 and 27 (3), FCCA's of adult 21 and 33 (3); behind a PCA of breast cancer 2.0 and 6.3 (30 trees, 4)
+        raw["branching/pscost/priority"] = 100_000
     if options.time_limit is not None:
         raw["limits/time"] = float(options.time_limit)
     return {**raw, **options.options}

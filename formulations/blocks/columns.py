@@ -382,6 +382,19 @@ def centred(columns: MoveColumns, rows: FloatArray, sides: FloatArray) -> tuple[
     return rows, sides
 
 
+def signed_parts(columns: MoveColumns, row: FloatArray) -> list[FloatArray]:
+    """The weights that add to a row, and those that take from it, as positive numbers; none where columns have no sign.
+
+    What a row comes to is at most what its positive weights make of the columns, and what it falls to likewise.
+
+    Parameters
+    ----------
+    columns : MoveColumns
+    row : (n_cols,) float64
+    """
+    return [] if (columns.role[row != 0] == "delta").any() else [np.maximum(row, 0.0), np.maximum(-row, 0.0)]
+
+
 def _cost(problem: Problem, columns: MoveColumns, x: list[Any]) -> Any:
     """Linear costs, squares, and the pairs of the general quadratic distance (6)."""
     total = linear([(c, v) for c, v in zip(columns.linear.tolist(), x, strict=True) if c])

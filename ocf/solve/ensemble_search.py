@@ -320,7 +320,8 @@ class _Global:
         solver = matrix_solver(self._solvers[0])
         if left is not None and left <= 0:
             return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
-        asked = replace(options, time_limit=left, presolve=False)
+        own = part.form.integer[part.first : part.first + self.query.model.tree.n_leaves]
+        asked = replace(options, time_limit=left, presolve=False, strong_branching=bool(own.any()))
         if self._halving is None:
             return solver.solve(part.form, asked, cutoff=cutoff)
         reduced = self._halving.fitted(part)

@@ -324,9 +324,10 @@ class Ensemble:
             known = (code >= 0) & (code < self.sets.shape[1])
             goes[subset] = known & self.sets[self.set_index[at[subset]], np.where(known, code, 0)]
         oblique = np.flatnonzero(kind == SplitKind.OBLIQUE)
-        for v in np.unique(at[oblique]):
-            here = oblique[at[oblique] == v]
-            goes[here] = self.oblique_terms(int(v), x[rows[here]]).sum(axis=1) <= self.threshold[v]
+        total = self.oblique_index[at[oblique]]
+        for k in np.unique(total):  # several nodes may share it
+            here = oblique[total == k]
+            goes[here] = self.oblique_terms(int(at[here[0]]), x[rows[here]]).sum(axis=1) <= self.threshold[at[here]]
         if self.missing_left is not None:
             missing = np.isnan(value) & (kind != SplitKind.OBLIQUE)
             goes[missing] = self.missing_left[at[missing]]

@@ -154,10 +154,12 @@ def test_presolve_can_be_turned_off(solver):
     assert name not in solver.solve(form).options
     assert solver.solve(form, SolverOptions(presolve=False)).options[name] == off
     assert solver.solve(form, SolverOptions(presolve=False, options={name: own})).options[name] == own
-    if solver.name == "scip":  # which branches in its own way then
-        branching = "branching/pscost/priority"
-        assert branching in solver.solve(form).options
-        assert branching not in solver.solve(form, SolverOptions(presolve=False)).options
+
+
+def test_strong_branching_is_scips_own_way():
+    branching, form = "branching/pscost/priority", random_form(0)
+    assert branching in get_solver("scip").solve(form).options
+    assert branching not in get_solver("scip").solve(form, SolverOptions(strong_branching=True)).options
 
 
 def test_log_goes_to_standard_output_only_when_asked(solver, capfd):
