@@ -54,6 +54,7 @@ from ocf.formulations.base import OVER_VALUES, Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target
 from ocf.support.limits import check
+from ocf.trees.ensemble import SplitKind
 
 
 def build(cells: CellProblem) -> Formulated:
@@ -109,30 +110,34 @@ def intervals(part: Partition, most: float = np.inf) -> Iterator[tuple[int, int,
     ----------
     part : Partition
     most : float
-        Leaves of a tree; of one with more only the intervals that are open at an end, which name the leaf, too.
+        Leaves of a tree; of one with more there are only those of the sides of its splits, which name the leaf, too.
     """
     offsets = part.ensemble.leaf_offsets
     for t in range(part.ensemble.n_trees):
         check()
         span = slice(offsets[t], offsets[t + 1])
         low, high = part.low[span], part.high[span]
+        if len(low) > most:
+            yield from _sides(part, t)
+            continue
         bounded = (low > 0) | (high < part.widths - 1)
         for i in np.flatnonzero(part.ordered & bounded.any(axis=0)).tolist():
             leaves = np.flatnonzero(bounded[:, i] & part.reachable[span])
             start, stop = low[leaves, i], high[leaves, i] + 1
-            found = _minimal_intervals(start, stop)
-            if len(low) > most:
-                found = _open_intervals(start, stop, int(part.widths[i]))
-            for a, b, chosen in found:
+            for a, b, chosen in _minimal_intervals(start, stop):
                 yield i, a, b, offsets[t] + leaves[chosen]
 
 
-def _open_intervals(start: IntArray, stop: IntArray, width: int) -> Iterator[tuple[int, int, IntArray]]:
-    """Intervals from starts on, and up to stops."""
-    for a in np.unique(start[start > 0]).tolist():
-        yield a, width, np.flatnonzero(start >= a)
-    for b in np.unique(stop[stop < width]).tolist():
-        yield 0, b, np.flatnonzero(stop <= b)
+def _sides(part: Partition, t: int) -> Iterator[tuple[int, int, int, IntArray]]:
+    """(feature, a, b, leaves below) for both sides of each split of a tree."""
+    trees = part.ensemble
+    nodes = np.arange(*trees.tree_offsets[[t, t + 1]])
+    nodes = nodes[trees.kind[nodes] == SplitKind.AXIS]
+    for v in nodes[part.ordered[trees.feature[nodes]]].tolist():
+        i, cut = int(trees.feature[v]), int(part.cuts[v]) + 1
+        if 0 < cut < part.widths[i]:
+            yield i, 0, cut, trees.leaves_below(int(trees.left[v]))
+            yield i, cut, int(part.widths[i]), trees.leaves_below(int(trees.right[v]))
 
 
 def _minimal_intervals(start: IntArray, stop: IntArray) -> Iterator[tuple[int, int, IntArray]]:

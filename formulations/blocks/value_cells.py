@@ -44,6 +44,9 @@ from ocf.formulations.blocks.columns import MoveColumns, signed_parts
 from ocf.formulations.blocks.splits import Side
 from ocf.problem.problem import Problem
 
+#: How far beyond its bounds a total's threshold is at least, in parts of their width, to be out of reach.
+ROOM = 1e-9
+
 
 class CellEnds(NamedTuple):
     """What has cells: a number or a total.
@@ -128,8 +131,11 @@ def _number(problem: Problem, part: Partition, columns: MoveColumns, i: int) -> 
 def _total(problem: Problem, cells: TotalCells, columns: MoveColumns, i: int) -> CellEnds:
     """A total within its cells, less what it is of the row."""
     sides = [Side.of(problem, columns, v) for v in cells.nodes_of(i).tolist()]
-    low = np.array([sides[0].least, *(side.right for side in sides)])
-    return CellEnds(sides[0].row, low, np.array([*(side.left for side in sides), sides[0].most]))
+    least, most = sides[0].least, sides[0].most
+    room = ROOM * (most - least)  # no corner of the bounds is on the wrong side by rounding
+    low = np.array([least, *(side.right if side.right > most + room else min(side.right, most) for side in sides)])
+    high = [*(side.left if side.left < least - room else max(side.left, least) for side in sides), most]
+    return CellEnds(sides[0].row, low, np.array(high))
 
 
 def _rows(model: pyo.ConcreteModel, columns: MoveColumns, i: int, ends: CellEnds) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from ocf.arrays import FloatArray
+from ocf.errors import MemoryLimitError, TimeLimitError
 from ocf.formulations import get_value_formulation
 from ocf.problem.lines import LineCondition, line_conditions
 from ocf.problem.requirements import Requirements
@@ -142,8 +143,15 @@ class _Global:
         if narrowing is not None and box is None:  # nothing is cheaper
             return
         columns = None if narrowing is None or box is None else narrowing.columns(box)
-        models = self._build(model.problem, requirements, model.search.part, columns)
-        form = compile_model(models.model, [*models.variables, *models.leaves], names=box is not None)
+        try:
+            models = self._build(model.problem, requirements, model.search.part, columns)
+            form = compile_model(models.model, [*models.variables, *models.leaves], names=box is not None)
+        except (TimeLimitError, MemoryLimitError) as error:
+            if self.choices.best is None:
+                raise
+            self.run.say(str(error))
+            self._leave(self.floor)
+            return
         squares = None if form.Q is None else Tangents.of(form, self.choices.upper)
         linear = (form if squares is None else squares.form).without_names()
         part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None

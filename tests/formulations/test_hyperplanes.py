@@ -110,7 +110,7 @@ def test_every_point_is_a_solution_of_the_model(which: str, norm: str) -> None:
         assert found.objective == pytest.approx(float(problem.costs(coded[None])[0]), rel=1e-6, abs=1e-6)
 
 
-def test_open_intervals_name_the_leaf_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sides_of_splits_name_the_leaf_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of trees with so many leaves that not all intervals have a row."""
     model, table = models()["components"]
     explainer, rows = Explainer(model, data=table), table[model.predict(table) == 0].iloc[:3]

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from ocf import Explainer
-from ocf.errors import MemoryLimitError, ProblemError, SolverError
+from ocf.errors import MemoryLimitError, ProblemError, SolverError, TimeLimitError
 from ocf.oblique.tao import TAOClassifier
 from ocf.problem.problem import Problem
 from ocf.solve import ensemble_search, parts
@@ -194,6 +194,22 @@ def test_boxes_are_halved_as_long_as_there_is_memory(monkeypatch: pytest.MonkeyP
     assert e.status == "feasible"
     assert e.bound < e.cost
     assert e.message.count("the memory limit of 1e+08 GB was reached") == 1
+
+
+@pytest.mark.parametrize("error", [TimeLimitError("the time is over"), MemoryLimitError("the memory is full")])
+def test_a_limit_while_the_model_is_built_leaves_the_first_point(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, bag = irises()
+    explainer = Explainer(bag, data=X)
+
+    def compile_model(*_: Any, **__: Any) -> StandardForm:
+        raise error
+
+    monkeypatch.setattr(ensemble_search, "compile_model", compile_model)
+    e = explainer.explain(X.iloc[[0]], 1)[0]
+    assert (e.status, e.verified, e.bound) == ("feasible", True, 0.0)
+    assert e.message.startswith(str(error))
 
 
 @pytest.mark.parametrize("solver", ["auto", "scip"])
