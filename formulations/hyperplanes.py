@@ -117,7 +117,7 @@ def _add_cells(
     for v in np.flatnonzero(axis & np.isin(ensemble.feature, numbers)).tolist():
         Side.of(problem, columns, v)  # names a number without bounds
     axes = add_value_cells(model, problem, cells, columns)
-    inside = [own for own in intervals(part, MOST_HULL) if own[0] in set(axes)]
+    inside = [own for own in intervals(part, MOST_HULL) if own[0] in axes]
 
     def beyond(i: int, j: int) -> Any:
         return 1.0 if j <= 0 else model.mu[i, j] if j < part.widths[i] else 0.0
@@ -133,4 +133,4 @@ def _add_cells(
     plain[ensemble.node_tree[ensemble.kind == SplitKind.OBLIQUE]] = False
     for k in np.flatnonzero(plain[ensemble.leaf_tree]).tolist():
         y[k].domain = pyo.UnitInterval
-    return set(np.flatnonzero(axis & np.isin(ensemble.feature, axes)).tolist())
+    return set(np.flatnonzero(axis & np.isin(ensemble.feature, list(axes))).tolist())

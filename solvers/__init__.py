@@ -143,7 +143,9 @@ def takes(name: str, raw: Mapping[str, Any]) -> bool:
         See `SolverOptions.options`.
     """
     try:
-        check_options(raw, [name])
+        solver = get_solver(name)
+        if raw:  # SCIP makes a model to see whether it takes them
+            solver.check_options(raw)
     except SolverError:
         return False
     return True

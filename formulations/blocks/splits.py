@@ -45,7 +45,8 @@ front of the trees has added up, their total is one number, and lies on one side
     & s_u \le s_v & w_u = w_v,\ t_u \le t_v
 
 with s in the place of the flow, once for each threshold. Without the order a solver may choose leaves on both sides of
-one hyperplane, which has points within its tolerance.
+one hyperplane, which has points within its tolerance. So OCEAN's model; ours has cells of such totals
+(`ocf.formulations.blocks.value_cells`).
 
 A line (`Ensemble.lines`) adds ``w . x - t`` to a score, as the linear model does on top of a stack that is given the
 table. Its tree has no sides; its two leaves stand for the ends a and b between which it lies, and are chosen in parts:
@@ -59,7 +60,6 @@ so that the rows of a target, and all that relaxes it, hold of it as they stand.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -69,6 +69,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray, IntArray
+from ocf.cells.totals import sharing_nodes
 from ocf.errors import ProblemError
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.columns import MoveColumns, centred, node_row, signed_parts
@@ -331,13 +332,9 @@ def big_m_rows(form: StandardForm) -> IntArray:
 
 def _shared(ensemble: Ensemble) -> list[list[int]]:
     """Nodes that share both their total and their threshold, where several share the total; in order of both."""
-    oblique = np.setdiff1d(
-        np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE), ensemble.tree_offsets[ensemble.lines[:, 0]]
-    )
-    keys = [(int(ensemble.oblique_index[v]), float(ensemble.threshold[v]), v) for v in oblique.tolist()]
-    counts = Counter(total for total, *_ in keys)
-    several = sorted(key for key in keys if counts[key[0]] > 1)
-    return [[v for *_, v in own] for _, own in groupby(several, key=lambda key: key[:2])]
+    nodes = sharing_nodes(ensemble).tolist()
+    keys = sorted((int(ensemble.oblique_index[v]), float(ensemble.threshold[v]), v) for v in nodes)
+    return [[v for *_, v in own] for _, own in groupby(keys, key=lambda key: key[:2])]
 
 
 def add_lines(

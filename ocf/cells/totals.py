@@ -42,6 +42,20 @@ class TotalCells:
         return nodes[np.unique(trees.threshold[nodes], return_index=True)[1]]
 
 
+def sharing_nodes(trees: Ensemble) -> IntArray:
+    """Nodes of hyperplanes whose total several have, and whose side their threshold decides.
+
+    Parameters
+    ----------
+    trees : Ensemble
+    """
+    oblique = (trees.kind == SplitKind.OBLIQUE) & np.isfinite(trees.threshold)
+    oblique[trees.tree_offsets[trees.lines[:, 0]]] = False
+    nodes = np.flatnonzero(oblique)
+    several = np.bincount(trees.oblique_index[nodes], minlength=1) > 1
+    return nodes[several[trees.oblique_index[nodes]]]
+
+
 def with_totals(part: Partition) -> TotalCells:
     """The cells of a partition, and those of the totals that several of its splits share.
 
@@ -58,7 +72,7 @@ def with_totals(part: Partition) -> TotalCells:
 def _with_totals(part: Partition) -> TotalCells:
     """As `with_totals`."""
     trees, n = part.ensemble, part.n_features
-    nodes = _shared(trees)
+    nodes = sharing_nodes(trees)
     if not len(nodes):
         return TotalCells(part, n)
     _, total = np.unique(trees.oblique_index[nodes], return_inverse=True)
@@ -77,15 +91,6 @@ def _with_totals(part: Partition) -> TotalCells:
         ),
         n,
     )
-
-
-def _shared(trees: Ensemble) -> IntArray:
-    """Nodes whose total several have, and whose side their threshold decides."""
-    oblique = (trees.kind == SplitKind.OBLIQUE) & np.isfinite(trees.threshold)
-    oblique[trees.tree_offsets[trees.lines[:, 0]]] = False
-    nodes = np.flatnonzero(oblique)
-    several = np.bincount(trees.oblique_index[nodes], minlength=1) > 1
-    return nodes[several[trees.oblique_index[nodes]]]
 
 
 def _new_names(names: Sequence[str], n: int) -> tuple[str, ...]:

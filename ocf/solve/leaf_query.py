@@ -52,7 +52,7 @@ class Query:
 
     @cached_property
     def solvers(self) -> list[str]:
-        """Who solves, and who goes on where that one fails or stalls."""
+        """Who solves a model of all trees, and who goes on where that one fails."""
         return [self._asked_for] if self._asked_for else branching_solvers(self.options.options)
 
     @property
