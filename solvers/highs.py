@@ -14,6 +14,9 @@ Traps that this file deals with (HiGHS 1.15):
   points within 1e-7 of a row's side: `0.1 a - 0.1 b + 0.1 c - 0.1 d <= -2e-8`, at least cost, is "infeasible". So it
   does of binary columns alone, and calls the next best optimal: models of hyperplanes ask for no presolve. Without it
   numbers of 1e12 are "infeasible": there presolve has to say so, too.
+- Where a node's LP has a point that is whole and beyond a row's side by less than the tolerances, what is left of the
+  node may be lost, and a point that is a quarter dearer called optimal: what few nodes end with, without presolve, is
+  asked again with a tighter tolerance, and stands where nothing cheaper is found.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -58,13 +61,19 @@ if TYPE_CHECKING:
     from ocf.solvers.cell_form import CellModel
 
 
+#: The tolerance within which a column is whole, and what it is at a second opinion.
+TIGHT, TIGHTER = "mip_feasibility_tolerance", 1e-9
+
+#: Nodes of a problem with integers beyond 0 and 1 that are gone through twice, to be sure.
+FEW_NODES = 1_000
+
 #: Where a solve errs, or its point violates the problem: without presolve, whose way back may lose digits, and then
 #: with tighter tolerances.
 REMEDIES = (
     {"presolve": "off"},
     {
         "presolve": "off",
-        "mip_feasibility_tolerance": 1e-9,
+        TIGHT: TIGHTER,
         "primal_feasibility_tolerance": 1e-9,
         "dual_feasibility_tolerance": 1e-9,
     },
@@ -172,9 +181,8 @@ class HighsSolver:
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
-        at_root = status == ModelStatus.kSolveError or answer.nodes == 0
-        presolve = _second_presolve(question, status, raw) if doubting and at_root else ""
-        return self._again(question, scale, answer, {**raw, "presolve": presolve}, interrupt) if presolve else answer
+        other = _second_opinion(question, status, answer.nodes, raw) if doubting else {}
+        return self._again(question, scale, answer, {**raw, **other}, interrupt) if other else answer
 
     def _again(
         self,
@@ -205,7 +213,7 @@ class HighsSolver:
 
 
 def _keeps(form: StandardForm, answer: RawAnswer, again: RawAnswer) -> bool:
-    """Whether the optimum with presolve stands, which has more digits: without it none is cheaper, or none found."""
+    """Whether the first optimum stands, of more digits with presolve: the second is no cheaper, or there is none."""
     if answer.x is None or answer.claim is not Claim.OPTIMAL:
         return False
     if again.x is None or again.claim is not Claim.OPTIMAL:
@@ -214,14 +222,20 @@ def _keeps(form: StandardForm, answer: RawAnswer, again: RawAnswer) -> bool:
     return cost <= other + DIGITS * abs(other)
 
 
-def _second_presolve(question: SolverQuestion, status: ModelStatus, raw: Mapping[str, Any]) -> str:
-    """How presolve is set for a second opinion on what the root alone says; empty where that is believed."""
+def _second_opinion(
+    question: SolverQuestion, status: ModelStatus, nodes: int, raw: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is set otherwise for a second opinion on what is said after so many nodes; nothing where it is believed."""
     form, options = question.form, question.options
-    wide = has_wide_integers(form)
-    if raw.get("presolve") == "off":
-        believed = options.presolve or "presolve" in options.options or wide
-        return "choose" if status == ModelStatus.kInfeasible and not believed else ""
-    return "off" if status in _doubted(form, wide) else ""
+    wide, at_root = has_wide_integers(form), status == ModelStatus.kSolveError or nodes == 0
+    if raw.get("presolve") != "off":
+        return {"presolve": "off"} if at_root and status in _doubted(form, wide) else {}
+    chosen = options.presolve or "presolve" in options.options
+    if status == ModelStatus.kInfeasible and at_root and not (wide or chosen):
+        return {"presolve": "choose"}
+    ended = status in (ModelStatus.kOptimal, ModelStatus.kInfeasible) and TIGHT not in options.options
+    few = (wide and nodes <= FEW_NODES) or (form.integer.any() and nodes <= 1 and not chosen)
+    return {TIGHT: TIGHTER} if ended and few else {}
 
 
 def _doubted(form: StandardForm, wide: bool) -> set[ModelStatus]:

@@ -88,8 +88,7 @@ def add_value_cells(model: pyo.ConcreteModel, problem: Problem, cells: TotalCell
     columns : MoveColumns
     """
     part = cells.partition
-    axes = {i: _number(problem, part, columns, i) for i in numbers_in_cells(part, columns)}
-    axes |= {i: _total(problem, cells, columns, i) for i in cells.totals}
+    axes = {i: ends_within(problem, cells, columns, i) for i in [*numbers_in_cells(part, columns), *cells.totals]}
     model.mu = pyo.Var([(i, j) for i in axes for j in range(1, int(part.widths[i]))], domain=pyo.Binary)
     for i, (_, low, high) in axes.items():
         least, most = low[0], high[-1]
@@ -110,6 +109,24 @@ def add_value_cells(model: pyo.ConcreteModel, problem: Problem, cells: TotalCell
         return rows[r]
 
     return {*axes}
+
+
+def ends_within(problem: Problem, cells: TotalCells, columns: MoveColumns, i: int) -> CellEnds:
+    """The ends of the cells of a number or a total.
+
+    Parameters
+    ----------
+    problem : Problem
+        With finite bounds for every number that is weighed or split.
+    cells : TotalCells
+        Of the problem's trees.
+    columns : MoveColumns
+    i : int
+        A feature of the cells.
+    """
+    if i in cells.totals:
+        return _total(problem, cells, columns, i)
+    return _number(problem, cells.partition, columns, i)
 
 
 def _number(problem: Problem, part: Partition, columns: MoveColumns, i: int) -> CellEnds:

@@ -5,7 +5,7 @@ Behind a PCA all splits of a component are of one total, and every tree is a tre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,8 +42,8 @@ class TotalCells:
         return nodes[np.unique(trees.threshold[nodes], return_index=True)[1]]
 
 
-def sharing_nodes(trees: Ensemble) -> IntArray:
-    """Nodes of hyperplanes whose total several have, and whose side their threshold decides.
+def nodes_of_totals(trees: Ensemble) -> IntArray:
+    """Nodes of hyperplanes whose side their threshold decides.
 
     Parameters
     ----------
@@ -51,28 +51,41 @@ def sharing_nodes(trees: Ensemble) -> IntArray:
     """
     oblique = (trees.kind == SplitKind.OBLIQUE) & np.isfinite(trees.threshold)
     oblique[trees.tree_offsets[trees.lines[:, 0]]] = False
-    nodes = np.flatnonzero(oblique)
+    return np.flatnonzero(oblique)
+
+
+def sharing_nodes(trees: Ensemble) -> IntArray:
+    """Nodes of hyperplanes whose total several have, and whose side their threshold decides.
+
+    Parameters
+    ----------
+    trees : Ensemble
+    """
+    nodes = nodes_of_totals(trees)
     several = np.bincount(trees.oblique_index[nodes], minlength=1) > 1
     return nodes[several[trees.oblique_index[nodes]]]
 
 
-def with_totals(part: Partition) -> TotalCells:
+def with_totals(part: Partition, *, every: bool = False) -> TotalCells:
     """The cells of a partition, and those of the totals that several of its splits share.
 
     Parameters
     ----------
     part : Partition
+    every : bool
+        Whether totals of a single split have cells as well.
     """
-    if "totals" not in part.derived:
-        part.derived["totals"] = _with_totals(part)
-    found: TotalCells = part.derived["totals"]
+    key = "every total" if every else "totals"
+    if key not in part.derived:
+        part.derived[key] = _with_totals(part, nodes_of_totals if every else sharing_nodes)
+    found: TotalCells = part.derived[key]
     return found
 
 
-def _with_totals(part: Partition) -> TotalCells:
-    """As `with_totals`."""
+def _with_totals(part: Partition, nodes_of: Callable[[Ensemble], IntArray]) -> TotalCells:
+    """As `with_totals`, of the totals of some nodes."""
     trees, n = part.ensemble, part.n_features
-    nodes = sharing_nodes(trees)
+    nodes = nodes_of(trees)
     if not len(nodes):
         return TotalCells(part, n)
     _, total = np.unique(trees.oblique_index[nodes], return_inverse=True)

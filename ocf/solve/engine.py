@@ -163,14 +163,15 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     engine : Engine
     task : Task
     """
+    by_box = task.compiles_ahead and task.solver in (AUTO, "box")
+    if by_box and task.formulation == "hyperplanes" and not (task.cost.l0 or task.cost.l2 or task.cost.beyond_norms):
+        STAND_IN.compile_ahead(couples=True)
     # hyperplanes of an isolation forest alone are left out first, and then there are cells
     if (engine.by_kernels or task.plausibility is not None) and task.compiles_ahead:
         interval = task.formulation in (AUTO, BOUNDS_FROM)
         halves = interval and task.reduce and gets_boxes(Way(BOUNDS_FROM, task.solver), task.options)
         branches = halves or (interval and task.solver == "scip")  # on cells, as the search does
-        STAND_IN.compile_ahead(
-            searches=task.solver == "box" or branches, couples=task.cost.couples and task.solver in (AUTO, "box")
-        )
+        STAND_IN.compile_ahead(searches=task.solver == "box" or branches, couples=task.cost.couples and by_box)
 
 
 def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = ()) -> Finding[P]:

@@ -16,21 +16,20 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.errors import MemoryLimitError, TimeLimitError
 from ocf.formulations import get_value_formulation
+from ocf.formulations.blocks.columns import MoveColumns
 from ocf.problem.lines import LineCondition, line_conditions
 from ocf.problem.requirements import Requirements
 from ocf.solve.crew import Crew
-from ocf.solve.first_points import leaves_at
-from ocf.solve.leaf_answer import LeafAnswer, LeafClaim
 from ocf.solve.leaf_choices import LeafChoices
 from ocf.solve.leaf_query import Query
-from ocf.solve.narrowed import Narrowing
+from ocf.solve.narrowed import Narrowing, NumberBox
 from ocf.solve.outcome import Outcome
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
 from ocf.solve.small_models import solve_small
+from ocf.solve.total_boxes import search_boxes
 from ocf.solvers import matrix_solver
 from ocf.solvers.result import Progress, SolveResult, Status, relative_gap
 from ocf.solvers.standard_form import compile_model
-from ocf.solvers.tangents import Tangents
 from ocf.support.limits import current
 from ocf.support.tolerances import meets
 
@@ -94,7 +93,8 @@ class _Global:
 
     def __init__(self, query: Query, confirm: Callable[[FloatArray], bool], formulation: str) -> None:
         self.query, self.run, self.choices = query, query.run, LeafChoices(query, confirm)
-        self._build, self._solvers = get_value_formulation(formulation), list(query.solvers)
+        self._build = get_value_formulation(formulation)
+        self._solvers = query.solvers if formulation == "hyperplanes" else query.matrix_solvers
         self.floor, self.nearer = -np.inf, cast(FloatArray | None, None)
         self._halving: Halving | None = None
         self._failures = 0  # of solvers, on boxes
@@ -113,11 +113,8 @@ class _Global:
         self.floor, point = max(relaxed.bound, 0.0), relaxed.point
         if point is not None:
             assert relaxed.cost is not None
-            problem, self.nearer = self.query.model.problem, point
-            leaves = leaves_at(problem, point[None])[0]
-            if any((own.gain[leaves].sum(axis=0) >= own.need).all() for own in problem.alternatives):
-                own = tuple(leaves.tolist())
-                self.choices.settles(LeafAnswer(own, point, relaxed.cost, self.floor, LeafClaim.SOLVED))
+            self.nearer = point
+            self.choices.begin_at(point, relaxed.cost, self.floor)
         self.run.history.append(Progress(time.perf_counter() - self.run.start, self.floor, self.choices.upper))
 
     @property
@@ -144,6 +141,8 @@ class _Global:
             return
         columns = None if narrowing is None or box is None else narrowing.columns(box)
         try:
+            if self._solvers[0] == "box" and self._by_boxes(requirements, columns, box):
+                return
             models = self._build(model.problem, requirements, model.search.part, columns)
             form = compile_model(models.model, [*models.variables, *models.leaves], names=box is not None)
         except (TimeLimitError, MemoryLimitError) as error:
@@ -152,9 +151,8 @@ class _Global:
             self.run.say(str(error))
             self._leave(self.floor)
             return
-        squares = None if form.Q is None else Tangents.of(form, self.choices.upper)
-        linear = (form if squares is None else squares.form).without_names()
-        part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None
+        part = ModelPart.of(form, models.columns.n, requirements.curve, self.floor, self.choices.upper)
+        self._halving = None
         if narrowing is None or box is None:
             self._go_through([part], conditions)
             return
@@ -166,6 +164,17 @@ class _Global:
             self._go_through_boxes(self._left_of_whole(part, conditions), conditions)
         else:
             self._go_through([part], conditions)
+
+    def _by_boxes(self, requirements: Requirements, columns: MoveColumns | None, box: NumberBox | None) -> bool:
+        """Whether the box search has answered an alternative, or its time is over; if not, the next solver goes on."""
+        live, alone = None if box is None else box.live, len(self._solvers) == 1
+        result = search_boxes(self.choices, requirements, columns, live, alone=alone)
+        if result is None:
+            self._solvers = self._solvers[1:]
+            return False
+        self.run.note(result)
+        self._leave(result.bound)
+        return True
 
     def _go_through(self, parts: list[ModelPart], conditions: Sequence[LineCondition]) -> None:
         """Try choices of leaves until no part is left, or too many were tried."""

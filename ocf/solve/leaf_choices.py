@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 
 import numpy as np
@@ -14,7 +14,7 @@ from ocf.problem.lines import LineBound, LineCondition, line_bounds, tangent_con
 from ocf.problem.requirements import Requirements, ScoreCurve, SoftmaxThreshold
 from ocf.solve.first_points import leaves_at, pulled_back, ways
 from ocf.solve.first_points import meets as certainly_meets
-from ocf.solve.leaf_answer import LeafAnswer
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim
 from ocf.solve.leaf_query import Query
 from ocf.solvers.result import Progress
 
@@ -53,6 +53,21 @@ class LeafChoices:
         """Cost of the best point; inf without one."""
         return self.best.cost if self.best else np.inf
 
+    def begin_at(self, point: FloatArray, cost: float, bound: float) -> None:
+        """Take a point that was found before, if it has the target.
+
+        Parameters
+        ----------
+        point : (n_features,) float64
+            Coded.
+        cost, bound : float
+            Its cost, and a bound on all costs.
+        """
+        problem = self.query.model.problem
+        leaves = leaves_at(problem, point[None])[0]
+        if any((own.gain[leaves].sum(axis=0) >= own.need).all() for own in problem.alternatives):
+            self.settles(LeafAnswer(tuple(leaves.tolist()), point, cost, bound, LeafClaim.SOLVED))
+
     def start(self, requirements: Requirements, known: FloatArray, nearer: FloatArray | None) -> None:
         """The cheapest points of leaves with the target, by ways from the row, or a nearer point, to known ones.
 
@@ -85,7 +100,7 @@ class LeafChoices:
             if chosen in tried:
                 return
             tried.add(chosen)
-            answer = self.query.solve_leaf(chosen)
+            answer = self.query.solve_leaf(chosen, held={i: float(point[i]) for i in self.query.model.whole.tolist()})
             self.settles(answer)
             point = answer.point
             if point is not None and not certainly_meets(problem, requirements, point[None])[0]:
@@ -152,6 +167,22 @@ class LeafChoices:
             if bounds is None or self.settles(self.query.solve_leaf(chosen, bounds=bounds)):
                 break
         return [curve.tangent(scores)]
+
+    def cost_at(self, chosen: tuple[int, ...], held: Mapping[int, float]) -> float:
+        """Solve over the common region of the chosen leaves; what its cheapest point costs, inf if it is refused.
+
+        Parameters
+        ----------
+        chosen : tuple of int
+            One leaf a tree.
+        held : mapping of int to float
+            As in `Query.solve_leaf`.
+        """
+        answer = self.query.solve_leaf(chosen, held=held)
+        if not self.settles(answer):
+            return np.inf
+        self.bound = min(self.bound, answer.bound)
+        return answer.cost
 
     def _solve(self, chosen: tuple[int, ...], bounds: Sequence[LineBound] = ()) -> bool:
         """Whether the model need not be asked about another point of the chosen leaves."""

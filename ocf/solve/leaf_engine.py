@@ -17,7 +17,7 @@ from ocf.solve.method import AUTO, BOUNDS_FROM, Way, second_value_way
 from ocf.solve.outcome import Outcome
 from ocf.solve.task import Task
 from ocf.solve.tree_engine import TreeEngine
-from ocf.solvers import matrix_solver
+from ocf.solvers import CELL_SOLVERS, matrix_solver
 from ocf.solvers.result import SolverOptions, Status
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class LeafEngine(TreeEngine):
         if task.several.n > 1 or task.n_optimal > 1:
             return f"{this} gives one answer a row; ocf.explain_leaves gives several"
         try:
-            if task.solver != AUTO:
+            if task.solver != AUTO and (task.solver not in CELL_SOLVERS or task.formulation != "hyperplanes"):
                 matrix_solver(task.solver)
         except SolverError as error:
             return f"{this} takes a matrix: {error}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from ocf.arrays import FloatArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.formulations.blocks.columns import centred, quadratic_form, relation_rows
 from ocf.problem.lines import LineBound
 from ocf.problem.piecewise import exact_rows
@@ -71,6 +72,31 @@ class LeafModel:
         if rows is None or self.matrix.contradictory or self.domain.is_empty(lower, upper):
             return None
         return LeafTask(leaf, eps, *self.planes.not_implied(rows, lower, upper), lower, upper)
+
+    @cached_property
+    def whole(self) -> IntArray:
+        """Numbers on a grid that hyperplanes or constraints weigh."""
+        columns, weighed = self.columns, np.zeros(self.columns.n, bool)
+        for row in [*self.matrix.planes, *(row for row, _ in self.relation_rows)]:
+            weighed |= row != 0
+        return np.unique(columns.feature[columns.is_number & columns.integer & weighed])
+
+    def held(self, task: LeafTask, values: Mapping[int, float]) -> LeafTask:
+        """The same with some numbers on a grid held where they are.
+
+        Parameters
+        ----------
+        task : LeafTask
+        values : mapping of int to float
+            By feature, coded.
+        """
+        columns, lower, upper = self.columns, task.lower.copy(), task.upper.copy()
+        for i, value in values.items():
+            for j in columns.of(i)[columns.is_number[columns.of(i)]].tolist():
+                steps = np.rint((value - self.origin[i]) / columns.unit[j])
+                steps = steps if columns.role[j] == "delta" else max(steps, 0.0)
+                lower[j], upper[j] = max(lower[j], steps), min(upper[j], steps)
+        return replace(task, lower=lower, upper=upper)
 
     def affordable(self, task: LeafTask, limit: float) -> LeafTask:
         """The same without the levels with which nothing is cheaper than a limit.

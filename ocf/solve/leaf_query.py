@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
 from ocf.solve.method import branching_solvers
 from ocf.solve.tree_search import TreeSearch
-from ocf.solvers import SOLVERS, matrix_solver
+from ocf.solvers import CELL_SOLVERS, SOLVERS, matrix_solver, takes
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import meets
@@ -39,20 +40,28 @@ class Query:
     solver : {"highs", "scip"}
         Solves every LP, QP and MILP of a leaf; integers with squares go to SCIP, and where these are separable
         `ocf.solve.leaf_branching` proves what it finds. With any other name, such as ``"auto"``, leaves without
-        integers go to methods of our own and to HiGHS where they do not suffice, and the others to HiGHS; integers
+        integers go to methods of our own and to HiGHS where they do not suffice, and the others to SCIP; integers
         with squares that are separable, and what a solver's tolerances leave open, go to `ocf.solve.leaf_branching`.
     """
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "auto") -> None:
         self.run, self.options = LeafRun(options), options
         self.model = LeafModel(search, problem)
-        self._asked_for = solver if solver in SOLVERS else ""
+        self._asked_for, self._by_box = solver if solver in SOLVERS else "", solver in CELL_SOLVERS
         self._smooth = SmoothLeaves(self.model, options, self._asked_for)
         self._branching = LeafBranching(self.model, self._smooth, options)
 
     @cached_property
     def solvers(self) -> list[str]:
-        """Who solves a model of all trees, and who goes on where that one fails."""
+        """Who solves for all trees, and who goes on where that one fails or does not know all that is asked."""
+        raw = self.options.options
+        if self._asked_for or not takes("box", raw):
+            return self.matrix_solvers
+        return ["box"] if raw or self._by_box else ["box", *self.matrix_solvers]
+
+    @cached_property
+    def matrix_solvers(self) -> list[str]:
+        """Those that solve a model of all trees."""
         return [self._asked_for] if self._asked_for else branching_solvers(self.options.options)
 
     @property
@@ -75,7 +84,12 @@ class Query:
         self._smooth.judge = judge
 
     def solve_leaf(
-        self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0, bounds: Sequence[LineBound] = ()
+        self,
+        leaf: Leaves,
+        cutoff: float = np.inf,
+        eps: float = 0.0,
+        bounds: Sequence[LineBound] = (),
+        held: Mapping[int, float] = MappingProxyType({}),
     ) -> LeafAnswer:
         """The cheapest point of a leaf, if it can be cheaper than the cutoff.
 
@@ -89,10 +103,13 @@ class Query:
             Margin by which every split of the path must hold, in units of its total.
         bounds : sequence of LineBound
             Of lines, where they are part of the target.
+        held : mapping of int to float
+            Numbers on a grid, by feature, that are held at a coded value, unless nothing is gained by that.
         """
         model = self.model
         task = model.task(leaf, eps, bounds)
-        if task is None:
+        task = task if task is None or not held else model.held(task, held)
+        if task is None or model.domain.is_empty(task.lower, task.upper):
             return LeafAnswer.empty(leaf)
         if not len(task.place) and model.form is None and not model.relations:
             closest = self._closest(task)
@@ -151,7 +168,7 @@ class Query:
             best = self._by_scip(form, task, cutoff, known) if self._asked_for else known
             return self._branching.answer(task, cutoff, best, self.run)
         best = replace(known, bound=np.inf) if known.point is not None else LeafAnswer.empty(task.leaf)
-        name = "scip" if form.Q is not None else self.solvers[-1]  # HiGHS is the faster on so small ones
+        name = "scip" if form.Q is not None else self.matrix_solvers[0]
         self.run.called(name)
         solver = matrix_solver(name)
         loose = form.integer & (form.lower < form.upper)

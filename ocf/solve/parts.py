@@ -63,6 +63,21 @@ class ModelPart:
     in_vain: int = 0
     size: float = np.inf
 
+    @classmethod
+    def of(cls, form: StandardForm, first: int, curve: ScoreCurve | None, bound: float, cutoff: float) -> ModelPart:
+        """All of an alternative, whose squares are followed by tangents.
+
+        Parameters
+        ----------
+        form : StandardForm
+        first, curve, bound
+            As above.
+        cutoff : float
+            What is dearer is of no use.
+        """
+        squares = None if form.Q is None else Tangents.of(form, cutoff)
+        return cls((form if squares is None else squares.form).without_names(), first, curve, bound, squares)
+
     def followed(self, x: FloatArray) -> ModelPart:
         """The part with tangents of its squares at a solution.
 

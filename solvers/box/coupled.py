@@ -11,55 +11,28 @@ breast cancer, 10 features, 100 x 5, it is 0.0018 where the optimum is 0.341, an
 
 from __future__ import annotations
 
-import heapq
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.reduction import TOLERANCE
-from ocf.errors import TimeLimitError
 from ocf.problem.costs import form_matrix
-from ocf.solvers.box.absolutes import new_table
-from ocf.solvers.box.branching import restrict
-from ocf.solvers.box.coupled_bounds import Box, Coupling, bound_box, choose_cut, least_around, least_choice
-from ocf.solvers.box.instance import Instance, Packed, assign, copied, make_instance, pack, range_minima, unpack, whole
-from ocf.solvers.box.points import make_evaluator, meets_target
-from ocf.solvers.box.propagation import Multipliers, new_workspace
-from ocf.solvers.box.quadratic import EPS, Quadratic, new_active_set
-from ocf.solvers.box.search import BoxResult, concluded
-from ocf.solvers.result import LEFT_OPEN, Progress, SolverOptions, monotone
-from ocf.support.limits import current
-from ocf.support.tolerances import falls_short
+from ocf.solvers.box.coupled_bounds import Coupling, least_around, least_choice
+from ocf.solvers.box.coupled_boxes import CoupledBoxes
+from ocf.solvers.box.instance import Instance, copied, make_instance
+from ocf.solvers.box.points import meets_target
+from ocf.solvers.box.quadratic import EPS, Quadratic
+from ocf.solvers.box.sums import absolute_values
+from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
     from ocf.cells.sliding import Placement
     from ocf.features.feature import Feature
     from ocf.problem.costs import Cost
-
-
-class OpenBox(NamedTuple):
-    """A box that is left; the order is that of the queue: by bound, the latest first among equals.
-
-    Attributes
-    ----------
-    bound : float
-        No point of the box that is of use is cheaper.
-    number : int
-        Negative, of the order of creation.
-    domain : Packed
-    t : (m,) float64
-        Where to start looking for its least point.
-    """
-
-    bound: float
-    number: int
-    domain: Packed
-    t: FloatArray
 
 
 def refusal(cells: CellProblem) -> str:
@@ -133,8 +106,8 @@ def make_coupling(cells: CellProblem) -> tuple[Coupling, Instance]:
     slot[place] = np.arange(len(place))
     coupling = Coupling(
         quadratic,
-        absolutes / unit,
-        np.array(place, np.int64),
+        absolute_values(absolutes / unit, up, down),
+        np.append(place, np.full(len(absolutes), -1)).astype(np.int64),
         slot,
         low[opened],
         high[opened],
@@ -152,32 +125,15 @@ def _pieces(cost: Cost, feature: Feature) -> tuple[float, float, float]:
     return cost.l1 * up, cost.l1 * down, cost.l2 * min(up, down) / feature.scale + square
 
 
-def new_box(coupling: Coupling, instance: Instance) -> Box:
-    """A box in numbers, of the sizes that an instance needs.
-
-    Parameters
-    ----------
-    coupling : Coupling
-    instance : Instance
-    """
-    m = len(coupling.feature)
-    t, low, high, inner_t, inner_low, inner_high = (np.zeros(m) for _ in range(6))
-    rest, price = np.zeros(len(instance.ordered)), np.zeros(len(instance.leaf))
-    scratch, table = new_active_set(coupling.quadratic), new_table(*coupling.absolutes.shape)
-    return Box(t, low, high, rest, price, inner_t, inner_low, inner_high, scratch, table)
-
-
-class CoupledSearch:
-    """State of a search.
+class CoupledSearch(CoupledBoxes):
+    """State of a search by choices of cells, each of which is placed exactly.
 
     Parameters
     ----------
     cells : CellProblem
         Not refused, not infeasible.
-    options : SolverOptions
-        As in `ocf.solvers.box.search.solve_cells`; one thread.
-    cutoff : float
-        Only points cheaper than this are of interest.
+    options, cutoff
+        As in `CoupledBoxes`.
     confirm : callable, optional
         Whether the user's model gives the target at a choice of cells.
     """
@@ -189,116 +145,13 @@ class CoupledSearch:
         cutoff: float = np.inf,
         confirm: Callable[[IntArray], bool] | None = None,
     ) -> None:
-        self.begin = time.perf_counter()
-        self.cells, self.options, self.cutoff, self.confirm = cells, options, cutoff, confirm
-        self.coupling, self.instance = make_coupling(cells)
-        cost = self.instance.cost.copy()
-        self.priced = self.instance._replace(
-            cost=cost, table=range_minima(cost, int(np.diff(self.instance.offsets).max()))
-        )
-        self.box, self.work = new_box(self.coupling, self.instance), new_workspace(self.instance)
-        nothing = np.zeros(len(self.instance.leaf)), np.zeros(len(self.instance.cell))
-        self.nothing = Multipliers(-np.inf, *nothing)
-        self.domain = whole(self.instance)
-        self.half = copied(self.domain)
-        self.evaluator = make_evaluator(cells)
+        super().__init__(cells, *make_coupling(cells), options, cutoff)
+        self.confirm = confirm
         self.number = np.full(len(cells.live), -1, np.int64)
         self.number[self.instance.leaf] = np.arange(len(self.instance.leaf))
-        self.x = np.zeros(len(self.instance.ordered), np.int64)
-        self.tolerance = max(TOLERANCE, options.mip_gap)
-        self.limit = cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf
-        self.best: IntArray | None = None
-        self.upper = np.inf
-        self.refused = self.nodes = self.created = 0
-        self.closed: set[bytes] = set()
         self.placed: dict[bytes, Placement | None] = {}
-        self.left_open = np.inf  # bound of cells in which columns may hold cheaper numbers than those that were tried
-        self.queue: list[OpenBox] = []
-        self.history: list[Progress] = []
-        self._around = current()
 
-    def run(self) -> BoxResult:
-        """Search until nothing is left or a limit is hit."""
-        own: OpenBox | None = self._open(-np.inf, pack(self.instance, self.domain))
-        stopped = ""
-        while own is not None or self.queue:
-            if own is None:
-                own = heapq.heappop(self.queue)
-            if own.bound >= self.limit:
-                own = None
-                continue
-            stopped = self._limit_hit()
-            if stopped:
-                heapq.heappush(self.queue, own)
-                break
-            self.nodes += 1
-            try:
-                left = self._visit(own)
-            except TimeLimitError:  # of a point that is placed in exact arithmetic: the box stays open
-                stopped = "time limit"
-                heapq.heappush(self.queue, own)
-                break
-            own = left.pop(0) if left else None
-            for box in left:
-                heapq.heappush(self.queue, box)
-            if self.nodes & (self.nodes - 1) == 0:
-                self._record(own)
-        return self._result(stopped)
-
-    # -- boxes ---------------------------------------------------------------------------------------------
-
-    def _open(self, bound: float, domain: Packed) -> OpenBox:
-        self.created += 1
-        return OpenBox(bound, -self.created, domain, self.box.t.copy())
-
-    def _visit(self, node: OpenBox) -> list[OpenBox]:
-        """Bound a box and split it; returns what is left of it, the better half first."""
-        domain, instance, box = self.domain, self.instance, self.box
-        unpack(node.domain, domain)
-        box.t[:] = node.t
-        bound, whole_look = node.bound, True
-        while True:
-            bound = max(bound, self._bounded(whole_look))
-            if bound >= self.limit or self._only_excluded():
-                return []
-            cost = self._look()
-            if bound >= self.limit or cost <= bound + self.tolerance * abs(bound):
-                return []
-            asked = self.coupling, instance, domain, bound, self.limit, self.half, box
-            f, j, before, beyond, shrank = choose_cut(*asked)
-            if before == np.inf:
-                return []
-            if f >= 0:
-                break
-            if not shrank:  # a single choice of cells; what was looked at may have been one next to it
-                if meets_target(self.evaluator, self.x):
-                    self.offer(self.x)
-                return []
-            whole_look = False
-        halves = [self._open(at, self._half(f, j, side)) for side, at in ((False, before), (True, beyond))]
-        return sorted(halves, key=lambda half: half[:2])
-
-    def _bounded(self, with_leaves: bool) -> float:
-        """Shrink the box of `self.domain`; what no point of it is below."""
-        asked = self.coupling, self.instance, self.priced, self.domain, self.nothing, self.limit, self.work, self.box
-        return float(bound_box(*asked, with_leaves))
-
-    def _only_excluded(self) -> bool:
-        """Whether each tree of the model has a single live leaf left, and their choice is excluded."""
-        first_of_cells = self.instance.trees[self.coupling.n_trees]
-        live = self.instance.leaf[:first_of_cells][self.domain.live[:first_of_cells]]
-        if len(live) > self.coupling.n_trees:
-            return False
-        return live.tobytes() in self.closed or self.cells.is_excluded(live)
-
-    def _half(self, f: int, j: int, beyond: bool) -> Packed:
-        assign(self.half, self.domain)
-        restrict(self.instance, self.half, f, j, beyond)
-        return pack(self.instance, self.half)
-
-    # -- points --------------------------------------------------------------------------------------------
-
-    def _look(self) -> float:
+    def look(self) -> float:
         """Cost of the cheapest point in the cells of a box's least point, if it is admissible; else inf."""
         least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
         if not meets_target(self.evaluator, self.x):
@@ -308,6 +161,14 @@ class CoupledSearch:
         self.box.t[:] = t
         cost = self.offer(lower)
         return cost if np.array_equal(lower, self.x) or cost < np.inf else self.offer(self.x)
+
+    def is_done(self) -> bool:
+        """Whether each tree of the model has a single live leaf left, and their choice is excluded."""
+        first_of_cells = self.instance.trees[self.coupling.n_trees]
+        live = self.instance.leaf[:first_of_cells][self.domain.live[:first_of_cells]]
+        if len(live) > self.coupling.n_trees:
+            return False
+        return live.tobytes() in self.closed or self.cells.is_excluded(live)
 
     def descended(self, x: IntArray) -> IntArray:
         """Where one ends that goes from a choice of cells with the target to cheaper ones next to it.
@@ -392,41 +253,3 @@ class CoupledSearch:
             self.best, self.upper = x.copy(), cost
             self.limit = min(self.limit, cost - self.tolerance * abs(cost))
         return cost
-
-    # -- limits --------------------------------------------------------------------------------------------
-
-    def _limit_hit(self) -> str:
-        """Name of the limit that ends the search; empty while none does."""
-        limit = self.options.time_limit
-        if limit is not None and time.perf_counter() - self.begin >= limit:
-            return "time limit"
-        if self._around.full:
-            return "memory limit"
-        return "node limit" if self.nodes >= self.options.options.get("node_limit", np.inf) else ""
-
-    def _bound(self, own: OpenBox | None = None) -> float:
-        """No point that is of use is cheaper."""
-        least = min([*(box.bound for box in self.queue[:1]), *([own.bound] if own else [])], default=np.inf)
-        return float(min(least, self.limit, self.upper, self.cutoff, self.left_open))
-
-    def _record(self, own: OpenBox | None) -> None:
-        self.history.append(Progress(time.perf_counter() - self.begin, self._bound(own), self.upper))
-
-    def _result(self, stopped: str) -> BoxResult:
-        least = min(self.upper, self.cutoff)
-        gap = 0.0 if self.best is None else self.options.mip_gap
-        if not stopped and falls_short(self.left_open, least, gap):
-            stopped = LEFT_OPEN
-        status, bound, message = concluded(self.best, self.upper, self._bound(), self.cutoff, self.options, stopped)
-        self._record(None)
-        return BoxResult(
-            status,
-            self.best,
-            None if self.best is None else self.upper,
-            bound,
-            self.nodes,
-            time.perf_counter() - self.begin,
-            monotone(self.history),
-            refused=self.refused,
-            message=message,
-        )

@@ -1,6 +1,7 @@
 r"""Bounds of boxes by a cost that couples features: a form over changes, and a rest that cells have each.
 
-The form is a sum of squares (`ocf.solvers.box.quadratic`) or of absolute values (`ocf.solvers.box.absolutes`).
+The form is a sum of squares (`ocf.solvers.box.quadratic`) or of absolute values (`ocf.solvers.box.sums`), or it is
+what the changes cost whose sums, totals that have cells themselves, lie in their ranges.
 
 What `ocf.solvers.box.propagation` does with the costs of cells is done here with the tangent at the least point of the
 box, which is a sum over features, and with the form itself where that tells more:
@@ -17,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.solvers.box.absolutes import SimplexTable, least_sum
 from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_between, cheapest_open
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, Workspace, propagate
 from ocf.solvers.box.quadratic import EPS, ActiveSet, Quadratic, least_between, minimise
+from ocf.solvers.box.sums import SimplexTable, SumCosts, least_sum
 from ocf.support.loops import copy_to, fill
 from ocf.support.numba_cache import helper, kernel
 
@@ -38,21 +39,21 @@ class Coupling(NamedTuple):
     Attributes
     ----------
     quadratic : Quadratic
-        Without forms where there are absolutes.
-    absolutes : (n_absolutes, m) float64
-        Forms whose absolute values are added.
-    feature : (m,) int64
-        Of the instance.
+        Without forms where there are sums.
+    sums : SumCosts
+        Sums that cost what they lie off their ranges: absolute values, whose range is 0, or totals.
+    feature : (m + n_sums,) int64
+        Of the instance, of each change and sum; -1 for sums that have no cells.
     slot : (n_features,) int64
-        Number among the coupled ones, -1 for the others.
+        Number among the changes and sums, -1 for other features.
     low, high : (n_open,) float64
-        Least and largest change in each cell of a coupled feature; they grow with the rank.
+        Least and largest change, or sum, in each cell of a coupled feature; they grow with the rank.
     n_trees : int
         Trees that are looked at leaf by leaf; those after them have leaves for cells.
     """
 
     quadratic: Quadratic
-    absolutes: FloatArray
+    sums: SumCosts
     feature: IntArray
     slot: IntArray
     low: FloatArray
@@ -65,15 +66,17 @@ class Box(NamedTuple):
 
     Attributes
     ----------
-    t : (m,) float64
+    t : (m + n_sums,) float64
         Its least point.
-    low, high : (m,) float64
+    low, high : (m + n_sums,) float64
         Ends.
+    slope : (m + n_sums,) float64
+        Of the bound at the least point.
     rest : (n_features,) float64
         Least rest of each feature.
     price : (n_live,) float64
         Least cost in each leaf's part.
-    inner_t, inner_low, inner_high : (m,) float64
+    inner_t, inner_low, inner_high : (m + n_sums,) float64
     scratch : ActiveSet
     table : SimplexTable
     """
@@ -81,6 +84,7 @@ class Box(NamedTuple):
     t: FloatArray
     low: FloatArray
     high: FloatArray
+    slope: FloatArray
     rest: FloatArray
     price: FloatArray
     inner_t: FloatArray
@@ -165,30 +169,32 @@ def least_in(coupling: Coupling, instance: Instance, domain: Domain, box: Box) -
         rest += box.rest[f]
     for i in range(len(box.t)):
         f = coupling.feature[i]
-        box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
-        box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
+        if f >= 0:
+            box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
+            box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
     return rest + _least_form(coupling, box.low, box.high, box.t, box)
 
 
 @helper
 def _least_form(coupling: Coupling, low: FloatArray, high: FloatArray, t: FloatArray, box: Box) -> float:
     """Least value of the form between two ends; writes where it is, and its slopes there."""
-    quadratic, scratch = coupling.quadratic, box.scratch
-    if len(coupling.absolutes) == 0:
-        return max(minimise(quadratic, low, high, t, scratch), 0.0)
-    up, down = quadratic.up, quadratic.down
-    return max(least_sum(coupling.absolutes, up, down, low, high, t, box.table, scratch.slope), 0.0)
+    if len(coupling.sums.price) == 0:
+        return max(minimise(coupling.quadratic, low, high, t, box.scratch), 0.0)
+    return max(least_sum(coupling.sums, low, high, t, box.table), 0.0)
 
 
 @helper
 def _price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain: Domain, box: Box) -> float:
     """Write what the tangent at the least point, just found, costs in each cell; returns what is to be added."""
-    quadratic, scratch = coupling.quadratic, box.scratch
+    quadratic, scratch, m = coupling.quadratic, box.scratch, len(coupling.quadratic.up)
     constant = size = 0.0
     for k in range(len(scratch.sums)):
         constant -= scratch.sums[k] * scratch.sums[k]
-    for i in range(len(box.t)):
+    for i in range(m):
         constant -= quadratic.diagonal[i] * box.t[i] * box.t[i]
+    for i in range(m, len(box.t)):
+        if coupling.feature[i] < 0:
+            constant += least_between(0.0, 0.0, box.slope[i], box.low[i], box.high[i])
     size = abs(constant)
     for f in range(len(coupling.slot)):
         i, largest = coupling.slot[f], 0.0
@@ -198,23 +204,30 @@ def _price_cells(coupling: Coupling, instance: Instance, priced: Instance, domai
         for j in range(first, last + 1):
             price = 0.0
             if i >= 0:
-                low, high = coupling.low[j], coupling.high[j]
-                price = least_between(quadratic.up[i], quadratic.down[i], scratch.slope[i], low, high)
-                beyond = max(low - box.t[i], box.t[i] - high, 0.0)
-                price += quadratic.diagonal[i] * beyond * beyond
+                price = _tangent_between(quadratic, i, coupling.low[j], coupling.high[j], box)
                 largest = max(largest, abs(price))
             priced.cost[j] = price + instance.cost[j]
         size += largest
         _find_minima(priced, first, last)
     weight = 0.0
-    for i in range(len(box.t)):
+    for i in range(m):
         far = max(abs(box.low[i]), abs(box.high[i]))
         for k in range(len(scratch.sums)):
             weight += abs(quadratic.forms[k, i] * scratch.sums[k]) * far
         for k in range(len(box.table.sign)):
-            weight += abs(coupling.absolutes[k, i] * box.table.sign[k]) * far
+            weight += abs(coupling.sums.forms[k, i] * box.table.sign[k]) * far
     size += 2.0 * weight
     return constant - (len(scratch.sums) + len(box.table.sign) + len(box.t) + 16) * EPS * size
+
+
+@helper
+def _tangent_between(quadratic: Quadratic, i: int, low: float, high: float, box: Box) -> float:
+    """What the tangent at the least point, and a change besides, cost at least between two ends of a change or sum."""
+    if i >= len(quadratic.up):
+        return least_between(0.0, 0.0, box.slope[i], low, high)
+    beyond = max(low - box.t[i], box.t[i] - high, 0.0)
+    price = least_between(quadratic.up[i], quadratic.down[i], box.slope[i], low, high)
+    return price + quadratic.diagonal[i] * beyond * beyond
 
 
 @helper
@@ -246,6 +259,8 @@ def _move_ends(coupling: Coupling, instance: Instance, domain: Domain, limit: fl
     copy_to(box.inner_high, box.high)
     for i in range(len(box.t)):
         f = coupling.feature[i]
+        if f < 0:
+            continue
         offset = instance.offsets[f]
         kept, gone = domain.lo[f] - 1, domain.hi[f] + 1
         while coupling.low[offset + min(kept + 1, domain.hi[f])] <= box.t[i] and kept + 1 <= domain.hi[f]:

@@ -32,8 +32,9 @@ def case(seed: int) -> tuple[Explainer, Any, pd.DataFrame]:
     return Explainer(model, data=table, features=features), forest, table[model.predict(table) == 0].iloc[:2]
 
 
-@pytest.mark.parametrize("formulation", ["auto", "ocean"])
-@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize(
+    ("formulation", "solver"), [(f, s) for f in ("auto", "ocean") for s in ("highs", "scip", "auto")]
+)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_cheapest_of_all_points_is_found(seed: int, solver: str, formulation: str) -> None:
     explainer, forest, rows = case(seed)

@@ -20,7 +20,10 @@ from ocf.solve.leaf_query import Query
 from ocf.solve.tree_search import TreeSearch
 from ocf.solvers.result import SolverOptions
 
-BY_VALUE = [Method(name, solver, True) for name in ("hyperplanes", "ocean_hyperplanes") for solver in ("highs", "scip")]
+BY_VALUE = [
+    Method("hyperplanes", "auto", True),
+    *(Method(name, solver, True) for name in ("hyperplanes", "ocean_hyperplanes") for solver in ("highs", "scip")),
+]
 
 
 @pytest.mark.parametrize("library", ["tree", "forest"])

@@ -1,4 +1,4 @@
-"""Several oblique trees at once, against an enumeration of their leaves."""
+"""Several oblique trees at once, by solvers of matrices, against an enumeration of their leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ocf import Explainer
 from ocf.errors import MemoryLimitError, ProblemError, SolverError, TimeLimitError
 from ocf.oblique.tao import TAOClassifier
 from ocf.problem.problem import Problem
-from ocf.solve import ensemble_search, parts
+from ocf.solve import ensemble_search, parts, total_boxes
 from ocf.solve.leaf_answer import LeafClaim
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
 from ocf.solvers.highs import HighsSolver
@@ -31,6 +31,12 @@ from ocf.solvers.standard_form import StandardForm
 from ocf.support import limits
 
 from .oblique_cases import assert_same
+
+
+@pytest.fixture(autouse=True)
+def without_the_box_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it knew nothing of hyperplanes: see test_total_boxes.py for what it does."""
+    monkeypatch.setattr(total_boxes, "refusal", lambda *_: "this")
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

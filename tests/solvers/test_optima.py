@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ocf.solvers import SOLVERS, StandardForm, Status, available, get_solver
+from ocf.solvers import SOLVERS, SolverOptions, StandardForm, Status, available, get_solver
 
-from .forms import brute_force, check, random_form
+from .forms import brute_force, check, form_of, random_form
 
 INF = np.inf
 
@@ -97,6 +97,16 @@ def tree_like_form(seed):
     c[on:] = abs(c[on]), rng.choice([-1, 0, 0.01])
     integer = rng.random(n) < np.where(np.arange(n) < n_leaves, 0.8, np.where(np.arange(n) < on, 0.2, 0.7))
     return StandardForm(c, 0, sp.csr_array(np.array(rows)), row_lower, row_upper, lower, upper, integer)
+
+
+@pytest.mark.parametrize("presolve", [True, False])
+def test_a_whole_point_a_hair_beyond_a_row(solver, presolve):
+    """At (3, 0, 0, 0), which the second row forbids by 5e-9, HiGHS 1.15 gives up all that is left: it says 1.0."""
+    rows = np.array([[-0.02123306, -0.56551147], [-0.53541346, 0.00080412]])
+    A, sides = np.repeat(rows, 2, axis=1) * [1, -1, 1, -1], [0.79518455, -1.60624039]
+    form = form_of(A, [-INF] * 2, sides, [0] * 4, [5, 0, 1, 4], c=np.full(4, 0.2))
+    result = solver.solve(form, SolverOptions(presolve=presolve))
+    assert (result.status, result.bound) == (Status.OPTIMAL, pytest.approx(0.8))
 
 
 @pytest.mark.parametrize("n_forms", [80, pytest.param(500, marks=pytest.mark.slow)])

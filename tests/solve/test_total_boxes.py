@@ -1,0 +1,241 @@
+"""The box search over cells of numbers and totals: against all rows by the user's Pipeline, and other solvers."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from ocf import Explainer, Linear
+from ocf.arrays import FloatArray
+from ocf.cells.partition import partition
+from ocf.cells.totals import with_totals
+from ocf.errors import SolverError
+from ocf.oblique import TAOClassifier
+from ocf.problem.problem import Problem
+from ocf.solve import total_boxes
+from ocf.solve.leaf_choices import LeafChoices
+from ocf.solvers.box import coupled_boxes, totals
+from ocf.solvers.box.coupled_bounds import bound_box
+
+from .oblique_cases import assert_same
+
+
+def behind_pca(table: pd.DataFrame, y: Any, model: Any, n: int = 2) -> Pipeline:
+    """A model of components of the numbers, and of categories beside them."""
+    numbers = [name for name in table if table[name].dtype.kind in "iuf"]
+    rest = [name for name in table if name not in numbers]
+    parts = [(make_pipeline(StandardScaler(), PCA(n, random_state=0)), numbers)]
+    columns = make_column_transformer(*parts, *([(OneHotEncoder(), rest)] if rest else []))
+    return make_pipeline(columns, model).fit(table, y)
+
+
+def whole_table(seed: int) -> tuple[pd.DataFrame, Any]:
+    """Whole numbers, a category, and classes that depend on all of them."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({name: rng.integers(0, top + 1, 150) for name, top in (("a", 9), ("b", 7), ("c", 11))})
+    table["kind"] = rng.choice(["u", "v", "w"], 150)
+    score = table.a - table.b + 0.5 * table.c + 2 * (table.kind == "u") + rng.normal(0, 1.5, 150)
+    return table, (score > score.median()).astype(int)
+
+
+def forest(seed: int) -> Any:
+    kinds = [RandomForestClassifier(5, max_depth=4, random_state=seed), GradientBoostingClassifier(n_estimators=6)]
+    return kinds[seed % 2]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_cheapest_of_all_rows_is_found(seed: int) -> None:
+    table, y = whole_table(seed)
+    if seed < 4:
+        model = behind_pca(table, y, forest(seed))
+    else:
+        table = table[["a", "b", "c"]]
+        model = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=seed).fit(table, y)
+    explainer = Explainer(model, table)
+    values = [np.unique(table[name]) for name in table]
+    grid = pd.DataFrame(itertools.product(*values), columns=table.columns).astype(table.dtypes)
+    reached = grid[model.predict(grid) == 1]
+    for _, row in table[model.predict(table) == 0].iloc[:4].groupby(level=0):
+        problem = explainer.problem(row, 1)
+        assert isinstance(problem, Problem)
+        cheapest = float(problem.costs(problem.space.from_frame(reached)).min())
+        for solver in ("auto", "box"):
+            e = Explainer(model, table).explain(row, 1, solver=solver)[0]
+            assert_same(e, cheapest)
+            assert set(e.method["solvers"]) <= {"box", "scip"}  # that for whole numbers of a choice of leaves
+
+
+@cache
+def cancers() -> tuple[pd.DataFrame, Any]:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:, :6], y
+
+
+@pytest.mark.parametrize("kind", ["components", "oblique", "beside", "limit", "bounds", "unlimited"])
+def test_it_agrees_with_a_solver_of_matrices(kind: str) -> None:
+    X, y = cancers()
+    trees = RandomForestClassifier(8, max_depth=None if kind == "unlimited" else 4, random_state=0)
+    model: Any = behind_pca(X, y, trees, 3)
+    if kind == "oblique":
+        model = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    elif kind == "beside":
+        parts = [(make_pipeline(StandardScaler(), PCA(2, random_state=0)), list(X)), ("passthrough", list(X)[:3])]
+        model = make_pipeline(make_column_transformer(*parts), trees).fit(X, y)
+    asked: dict[str, Any] = {}
+    features = {name: {"actionability": "decreasing"} for name in list(X)[:2]} if kind == "bounds" else {}
+    rows = X[model.predict(X) == 0].iloc[:2]
+    if kind == "limit":  # binds: without it the answers move this sum up
+        names = list(X)[:2]
+        asked["constraints"] = [Linear(dict.fromkeys(names, 1.0), "<=", float(rows[names].sum(axis=1).min() - 1))]
+    for k in range(2):
+        row = rows.iloc[[k]]
+        found = Explainer(model, X, features=features).explain(row, 1, **asked)[0]
+        assert found.method["solvers"] == ["box"] or "box" in found.method["solvers"]
+        wanted = Explainer(model, X, features=features).explain(row, 1, solver="highs", **asked)[0]
+        assert wanted.status == "optimal"
+        assert_same(found, wanted.cost)
+
+
+def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all boxes that a search bounds, and of the data's rows with the target, on several parts of the way there."""
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    row, known = X[model.predict(X) == 0].iloc[[0]], X[model.predict(X) == 1]
+    problem = Explainer(model, X).problem(row, 1)
+    assert isinstance(problem, Problem)
+    origin, coded = problem.origin, problem.space.from_frame(known)
+    coded = np.concatenate([origin + part * (coded - origin) for part in np.linspace(0.1, 1, 10)])
+    (own,) = problem.alternatives
+    coded = coded[(own.gain[problem.trees.apply(coded)].sum(axis=1) >= own.need).all(axis=1)]
+    costs, made, seen = problem.costs(coded), list[total_boxes.TotalBoxes](), 0
+
+    def boxes(*asked: Any, own: Any = total_boxes.boxes_of_totals) -> Any:
+        made.append(own(*asked))
+        return made[-1]
+
+    def bound(coupling: Any, instance: Any, priced: Any, domain: Any, nothing: Any, limit: float, *rest: Any) -> float:
+        nonlocal seen
+        at = ranks(made[-1], coded, instance)
+        inside = ((domain.lo <= at) & (at <= domain.hi)).all(axis=1) & (costs < limit * (1 - 1e-9))
+        out = bound_box(coupling, instance, priced, domain, nothing, limit, *rest)
+        left = ((domain.lo <= at) & (at <= domain.hi)).all(axis=1)
+        assert left[inside].all()
+        assert (costs[inside] >= out * (1 - 1e-9)).all()
+        live = np.append(domain.live, True)
+        number = np.full(problem.trees.n_leaves, len(domain.live))
+        number[instance.leaf] = np.arange(len(instance.leaf))
+        assert live[number[problem.trees.apply(coded[inside])]].all()
+        seen += int(inside.sum())
+        return out
+
+    monkeypatch.setattr(total_boxes, "boxes_of_totals", boxes)
+    monkeypatch.setattr(coupled_boxes, "bound_box", bound)
+    monkeypatch.setattr(LeafChoices, "start", lambda *_: None)  # no first point, by which all is too dear
+    e = Explainer(model, X).explain(row, 1)[0]
+    assert e.status == "optimal"
+    assert seen > 1000
+
+
+def ranks(found: total_boxes.TotalBoxes, coded: FloatArray, instance: Any) -> FloatArray:
+    """Ranks of the cells of points, (n, n_features), -1 for those that are closed."""
+    problem, part = found.cells.problem, found.cells.partition
+    total = with_totals(partition(problem.trees, problem.space), every=True)
+    sums = []
+    for i in total.totals:
+        features, codes, weights = problem.trees.oblique_entries(int(total.nodes_of(i)[0]))
+        assert (codes < 0).all()
+        sums.append(coded[:, features] @ weights)
+    cells, out = part.locate(np.column_stack([coded, *sums])), []
+    for i in range(part.n_features):
+        number = np.full(part.widths[i], -1)
+        opened = instance.cell[instance.offsets[i] : instance.offsets[i + 1]]
+        number[opened] = np.arange(len(opened))
+        out.append(number[cells[:, i]])
+    return np.array(out).T
+
+
+@pytest.mark.parametrize(
+    ("norm", "words"), [("l2", "squares of changes"), ("l0", "prices of leaving a value"), ("l1", "categories")]
+)
+def test_what_it_does_not_know_goes_to_a_solver_of_matrices(norm: str, words: str) -> None:
+    table, y = whole_table(0)
+    model: Any = behind_pca(table, y, forest(0))
+    if norm == "l1":
+        columns = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+        model = make_pipeline(columns, StandardScaler(), PCA(3), forest(0)).fit(table, y)
+    row = table[model.predict(table) == 0].iloc[[0]]
+    e = Explainer(model, table).explain(row, 1, norm)[0]
+    assert e.status == "optimal"
+    assert "box" not in e.method["solvers"]
+    refused = Explainer(model, table).explain(row, 1, norm, solver="box")[0]
+    assert refused.status == "error"
+    assert re.search(f"the solver 'box' does not know .*{words}.*: ask for 'auto', highs or scip", refused.message)
+
+
+def test_so_many_hyperplanes_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(3, max_depth=3, random_state=0))
+    row = X[model.predict(X) == 0].iloc[[0]]
+    monkeypatch.setattr(total_boxes, "MOST_ENTRIES", 10)
+    assert "scip" in Explainer(model, X).explain(row, 1)[0].method["solvers"]
+
+
+def test_limits_keep_the_point_and_a_bound_that_holds() -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(20, max_depth=5, random_state=0), 4)
+    row = X[model.predict(X) == 0].iloc[[0]]
+    wanted = Explainer(model, X).explain(row, 1)[0]
+    e = Explainer(model, X).explain(row, 1, options={"node_limit": 3})[0]
+    assert (e.status, e.verified, e.method["solvers"]) == ("feasible", True, ["box"])
+    assert 0 < e.bound < wanted.cost <= e.cost
+    assert "limit was reached" in e.message
+    gap = Explainer(model, X).explain(row, 1, mip_gap=0.3)[0]
+    assert gap.bound <= wanted.cost <= gap.cost <= gap.bound / (1 - 0.3) * (1 + 1e-9)
+
+
+def test_points_that_the_model_refuses_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    row = X[model.predict(X) == 0].iloc[[0]]
+    wanted, settles, refused = Explainer(model, X).explain(row, 1)[0], LeafChoices.settles, list[float]()
+
+    def refuses(self: LeafChoices, answer: Any) -> bool:
+        if answer.point is not None and answer.cost < wanted.cost * 1.01:
+            refused.append(answer.cost)
+            return False
+        return settles(self, answer)
+
+    monkeypatch.setattr(LeafChoices, "settles", refuses)
+    e = Explainer(model, X).explain(row, 1)[0]
+    assert refused
+    assert e.status == "optimal"
+    assert e.cost > wanted.cost * 1.01
+
+
+def test_the_penalty_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    row = X[model.predict(X) == 0].iloc[[1]]
+    wanted = Explainer(model, X).explain(row, 1, solver="scip")[0].cost
+    for penalty in (0.0, 1.0, 1e4):
+        monkeypatch.setattr(totals, "PENALTY", penalty)
+        assert_same(Explainer(model, X).explain(row, 1)[0], wanted)
+
+
+def test_irises_that_no_box_needs() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(X, y)
+    with pytest.raises(SolverError, match="does not take the option"):
+        Explainer(bag, X).explain(X.iloc[[0]], 1, solver="box", options={"mip_max_nodes": 3})
