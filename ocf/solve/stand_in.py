@@ -21,6 +21,7 @@ from ocf.solve.ahead import compile_beginning, compile_bounds, compile_coupled, 
 from ocf.solve.turns import Others
 from ocf.solvers import CellSolver, Solver
 from ocf.solvers.box.branching import try_cuts
+from ocf.solvers.box.coupled_bounds import bound_box
 from ocf.solvers.box.dive import dive
 from ocf.solvers.box.points import best_rounding
 from ocf.solvers.box.propagation import propagate
@@ -31,8 +32,9 @@ from ocf.support.numba_cache import at_hand
 #: Seconds that the matrix solver may take in all, about those of compiling.
 SECONDS = 20.0
 
-#: Seconds that a row must have left for compiling the kernels of LP bounds, which takes five on a machine at rest.
-FOR_BOUNDS = 10.0
+#: Seconds that a row must have left for compiling the kernels of LP bounds, which takes five on a machine at rest, and
+#: those for costs that couple features, which takes thirty.
+FOR_BOUNDS, FOR_COUPLED = 10.0, 60.0
 
 
 @dataclass
@@ -110,6 +112,10 @@ class StandIn:
     def bounds_in_time(self) -> bool:
         """Whether the kernels of LP bounds are at hand, or can be compiled within the time limit that holds here."""
         return seconds_left() >= FOR_BOUNDS or _bounds_at_hand()
+
+    def coupled_in_time(self) -> bool:
+        """The same of the kernels for costs that couple features, and for trees of hyperplanes."""
+        return seconds_left() >= FOR_COUPLED or at_hand(bound_box)
 
     @property
     def _over(self) -> bool:

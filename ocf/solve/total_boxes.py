@@ -17,6 +17,7 @@ from ocf.formulations.blocks.value_cells import ends_within
 from ocf.problem.requirements import Requirements
 from ocf.solve.leaf_choices import LeafChoices
 from ocf.solve.leaf_model import LeafModel
+from ocf.solve.stand_in import STAND_IN
 from ocf.solvers import SOLVERS, get_solver
 from ocf.solvers.box.coupled_bounds import Coupling
 from ocf.solvers.box.solver import as_result
@@ -160,6 +161,8 @@ def search_boxes(
     """
     run, solver = choices.run, get_solver("box")
     refused = refusal(choices.query.model, requirements)
+    if not (alone or STAND_IN.coupled_in_time()):
+        refused = "its kernels, which take longer to compile than there is time"
     if refused and alone:
         raise ProblemError(f"the solver 'box' does not know {refused}: ask for 'auto', {' or '.join(SOLVERS)}")
     if refused:

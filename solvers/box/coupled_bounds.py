@@ -22,7 +22,7 @@ from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_between, cheapest_open
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, Workspace, propagate
 from ocf.solvers.box.quadratic import EPS, ActiveSet, Quadratic, least_between, minimise
-from ocf.solvers.box.sums import SimplexTable, SumCosts, least_sum
+from ocf.solvers.box.sums import SimplexTable, SumCosts, least_sum, sum_within
 from ocf.support.loops import copy_to, fill
 from ocf.support.numba_cache import helper, kernel
 
@@ -172,7 +172,9 @@ def least_in(coupling: Coupling, instance: Instance, domain: Domain, box: Box) -
         if f >= 0:
             box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
             box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
-    return rest + _least_form(coupling, box.low, box.high, box.t, box)
+    least = rest + _least_form(coupling, box.low, box.high, box.t, box)
+    sum_within(coupling.sums, box.low, box.high, box.t)
+    return least
 
 
 @helper
@@ -414,11 +416,12 @@ def choose_cut(
     spare = max(_slack(coupling, instance, domain, 0, box), 1e-12)
     for f in range(len(coupling.slot)):
         first, last = _ends(instance, domain, f)
-        here = least_cell(coupling, instance, domain, f, box)
+        here, tried = least_cell(coupling, instance, domain, f, box), -1
         for number in range(4 if instance.ordered[f] else 1):
             j = _cut(first, here, last, number) if instance.ordered[f] else here
-            if instance.ordered[f] and not first < j <= last:
+            if instance.ordered[f] and (not first < j <= last or j == tried):
                 continue
+            tried = j
             before, spare_before = _try_half(coupling, instance, domain, f, j, False, half, box)
             beyond, spare_beyond = _try_half(coupling, instance, domain, f, j, True, half, box)
             if not instance.ordered[f] and np.isinf(before):

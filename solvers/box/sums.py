@@ -137,7 +137,7 @@ def least_sum(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray,
     low, high : (m + n_forms,) float64
         Ends of the features, and of the ranges of sums.
     t : (m + n_forms,) float64
-        Where to start; overwritten with the least point, and with its sums, within their ranges.
+        Where to start; the changes are overwritten with those of the least point. See `sum_within`.
     table : SimplexTable
         Overwritten.
     """
@@ -159,12 +159,25 @@ def least_sum(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray,
             table.sign[k] = min(max(-table.gradient[j], -costs.price[k]), costs.price[k])
     for i in range(m):
         t[i] = min(max(table.value[i], low[i]), high[i])
+    return _bound_of_signs(costs, low, high, table)
+
+
+@helper
+def sum_within(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray) -> None:
+    """Write the sums of changes, each moved into its range.
+
+    Parameters
+    ----------
+    costs : SumCosts
+    low, high, t : (m + n_forms,) float64
+        As in `least_sum`; the sums are overwritten.
+    """
+    m = len(costs.up)
     for k in range(len(costs.price)):
         total = 0.0
         for i in range(m):
             total += costs.forms[k, i] * t[i]
         t[m + k] = min(max(total, low[m + k]), high[m + k])
-    return _bound_of_signs(costs, low, high, table)
 
 
 @helper
@@ -366,21 +379,20 @@ def _bound_of_signs(costs: SumCosts, low: FloatArray, high: FloatArray, table: S
     """What no point of a box is below, by any v; leaves its slopes."""
     sign, slope, m = table.sign, table.slope, len(costs.up)
     out = rounding = 0.0
+    fill(slope, 0.0)
+    for k in range(len(sign)):
+        if sign[k] != 0.0:
+            slope[m + k] = -sign[k]
+            rounding += abs(sign[k]) * max(abs(low[m + k]), abs(high[m + k]))
+            out += least_between(0.0, 0.0, -sign[k], low[m + k], high[m + k])
+            for i in range(m):
+                term = costs.forms[k, i] * sign[k]
+                slope[i] += term
+                rounding += abs(term) * max(abs(low[i]), abs(high[i]))
     for i in range(m):
         up, down = costs.up[i], costs.down[i]
-        total = size = 0.0
-        for k in range(len(sign)):
-            if sign[k] != 0.0:
-                term = costs.forms[k, i] * sign[k]
-                total += term
-                size += abs(term)
-        slope[i] = total
-        rounding += (size + up + down) * max(abs(low[i]), abs(high[i]))
-        out += least_between(up, down, total, low[i], high[i])
-    for k in range(len(sign)):
-        slope[m + k] = -sign[k]
-        rounding += abs(sign[k]) * max(abs(low[m + k]), abs(high[m + k]))
-        out += least_between(0.0, 0.0, -sign[k], low[m + k], high[m + k])
+        rounding += (up + down) * max(abs(low[i]), abs(high[i]))
+        out += least_between(up, down, slope[i], low[i], high[i])
     out -= (len(slope) + 8) * EPS * rounding
     if not np.isfinite(out):  # beyond the numbers of float64 nothing is known, which signs of 0 say
         fill(sign, 0.0)

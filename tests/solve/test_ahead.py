@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
 
 from ocf import Explainer
-from ocf.solve.ahead import compile_beginning, compile_bounds, compile_search
-from ocf.solvers.box import branching, worker
+from ocf.solve.ahead import compile_beginning, compile_bounds, compile_coupled, compile_search
+from ocf.solvers.box import branching, coupled_boxes, worker
 from ocf.support.numba_cache import CALLED
 
 BOUNDS = ("_weights", "_column_bounds", "_best_cuts", "restrict", "try_cuts", "best_rounding")
@@ -51,6 +53,24 @@ def test_the_search_that_is_compiled_ahead_is_that_of_rows(monkeypatch: pytest.M
     assert {name: len(types) for name, types in ahead.items()} == {"propagate": 1, "dive": 1}
     ask()
     assert {name: set(types) for name, types in seen.items()} == ahead
+
+
+def test_what_costs_that_couple_features_need_serves_trees_of_hyperplanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def watched(*args: Any, own: Any = coupled_boxes.bound_box) -> Any:
+        seen.append(tuple(numba.typeof(a) for a in args))
+        return own(*args)
+
+    monkeypatch.setattr(coupled_boxes, "bound_box", watched)
+    compile_coupled()
+    ahead = set(seen)
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = make_pipeline(PCA(3), RandomForestClassifier(10, max_depth=4, random_state=0)).fit(X, y)
+    e = Explainer(model, X).explain(X[model.predict(X) == 0].iloc[[0]], 1, solver="box")[0]
+    assert (e.status, e.method["solvers"]) == ("optimal", ["box"])
+    assert len(ahead) == 1
+    assert set(seen) == ahead
 
 
 def test_the_beginning_that_is_compiled_ahead_is_that_of_rows() -> None:

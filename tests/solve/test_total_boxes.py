@@ -24,7 +24,7 @@ from ocf.cells.totals import with_totals
 from ocf.errors import SolverError
 from ocf.oblique import TAOClassifier
 from ocf.problem.problem import Problem
-from ocf.solve import total_boxes
+from ocf.solve import stand_in, total_boxes
 from ocf.solve.leaf_choices import LeafChoices
 from ocf.solvers.box import coupled_boxes, totals
 from ocf.solvers.box.coupled_bounds import bound_box
@@ -203,6 +203,16 @@ def test_limits_keep_the_point_and_a_bound_that_holds() -> None:
     assert "limit was reached" in e.message
     gap = Explainer(model, X).explain(row, 1, mip_gap=0.3)[0]
     assert gap.bound <= wanted.cost <= gap.cost <= gap.bound / (1 - 0.3) * (1 + 1e-9)
+
+
+def test_kernels_that_are_not_compiled_in_time_leave_a_row_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(3, max_depth=3, random_state=0))
+    row = X[model.predict(X) == 0].iloc[[0]]
+    monkeypatch.setattr(stand_in, "at_hand", lambda kernel: False)
+    for seconds, solver in ((30.0, "scip"), (90.0, "box")):
+        e = Explainer(model, X).explain(row, 1, time_limit=seconds)[0]
+        assert (e.status, solver in e.method["solvers"]) == ("optimal", True)
 
 
 def test_points_that_the_model_refuses_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

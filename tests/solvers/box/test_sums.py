@@ -10,12 +10,14 @@ from numba import njit
 from scipy.optimize import linprog
 
 from ocf.arrays import FloatArray
-from ocf.solvers.box.sums import SumCosts, absolute_values, least_sum, new_table
+from ocf.solvers.box.sums import SumCosts, absolute_values, least_sum, new_table, sum_within
 
 
 @njit
 def found_in(costs: Any, low: Any, high: Any, t: Any, table: Any) -> float:
-    return least_sum(costs, low, high, t, table)
+    least = least_sum(costs, low, high, t, table)
+    sum_within(costs, low, high, t)
+    return least
 
 
 def value(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray) -> float:
