@@ -142,7 +142,9 @@ def _number(problem: Problem, part: Partition, columns: MoveColumns, i: int) -> 
     least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     row = np.zeros(columns.n)
     row[own] = columns.unit[own]
-    return CellEnds(row, np.append(least, right - origin), np.append(left - origin, most))
+    # steps are rounded: a value at a bound may be beyond it by that
+    room = float(np.abs(columns.unit[own][columns.integer[own]]).max(initial=0.0)) / 2
+    return _ends(row, least, most, left - origin, right - origin, room)
 
 
 def _total(problem: Problem, cells: TotalCells, columns: MoveColumns, i: int) -> CellEnds:
@@ -150,7 +152,12 @@ def _total(problem: Problem, cells: TotalCells, columns: MoveColumns, i: int) ->
     sides = [Side.of(problem, columns, v) for v in cells.nodes_of(i).tolist()]
     row, least, most = sides[0].row, sides[0].least, sides[0].most
     left, right = np.array([(side.left, side.right) for side in sides]).T
-    room = ROOM * (most - least)  # no corner of the bounds is on the wrong side by rounding
+    # no corner of the bounds is on the wrong side by rounding
+    return _ends(row, least, most, left, right, ROOM * (most - least))
+
+
+def _ends(row: FloatArray, least: float, most: float, left: FloatArray, right: FloatArray, room: float) -> CellEnds:
+    """Ends of cells by the sides of each cut; what is beyond the bounds by no more than some room is at them."""
     low = np.append(least, np.where(right > most + room, right, np.minimum(right, most)))
     high = np.append(np.where(left < least - room, left, np.maximum(left, least)), most)
     return CellEnds(row, low, high)

@@ -171,10 +171,10 @@ def search_boxes(
         found = boxes_of_totals(choices.query.model, requirements, columns, live)
     if found is None:
         return SolveResult(Status.INFEASIBLE, bound=np.inf, solver=solver.name, version=solver.version)
-    options = replace(choices.query.options, time_limit=run.seconds_left())
-    if options.time_limit is not None and options.time_limit <= 0:
+    left, boxes = run.seconds_left(), found
+    if left is not None and left <= 0:
         return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
-    boxes = found
+    options = replace(choices.query.options, time_limit=left)
 
     def take(leaves: IntArray, x: IntArray) -> tuple[float, float]:
         return choices.cost_at(tuple(leaves.tolist()), boxes.values_at(x)), choices.upper

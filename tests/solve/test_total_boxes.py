@@ -22,10 +22,13 @@ from ocf.arrays import FloatArray
 from ocf.cells.partition import partition
 from ocf.cells.totals import with_totals
 from ocf.errors import SolverError
+from ocf.formulations.blocks.columns import columns_of
+from ocf.formulations.blocks.value_cells import ends_within
 from ocf.oblique import TAOClassifier
 from ocf.problem.problem import Problem
 from ocf.solve import stand_in, total_boxes
 from ocf.solve.leaf_choices import LeafChoices
+from ocf.solve.leaf_run import LeafRun
 from ocf.solvers.box import coupled_boxes, totals
 from ocf.solvers.box.coupled_bounds import bound_box
 
@@ -203,6 +206,56 @@ def test_limits_keep_the_point_and_a_bound_that_holds() -> None:
     assert "limit was reached" in e.message
     gap = Explainer(model, X).explain(row, 1, mip_gap=0.3)[0]
     assert gap.bound <= wanted.cost <= gap.cost <= gap.bound / (1 - 0.3) * (1 + 1e-9)
+
+
+def test_a_time_limit_that_first_points_use_up_leaves_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    row = X[model.predict(X) == 0].iloc[[0]]
+    for left in (0.0, -0.5):
+        with monkeypatch.context() as patched:
+            patched.setattr(LeafRun, "seconds_left", lambda *_, left=left: left)
+            e = Explainer(model, X).explain(row, 1)[0]
+        assert (e.status, e.verified, e.bound) == ("feasible", True, 0.0)
+
+
+@pytest.mark.parametrize("step", [0.01, 0.1, 0.07])
+def test_no_value_of_a_grid_is_beyond_its_bounds(step: float) -> None:
+    """0.07 - 0.06 is more than 0.01."""
+    for first in range(-5, 3):
+        values = np.round(step * np.arange(first, first + 6), 10)
+        table = pd.DataFrame({"a": np.repeat(values, 5), "b": np.tile(np.arange(6.0), 5)})
+        parts = [(PCA(2), ["a", "b"]), ("passthrough", ["a"])]
+        model = make_pipeline(make_column_transformer(*parts), RandomForestClassifier(5, random_state=0))
+        model.fit(table, table.a > values[4])
+        explainer = Explainer(model, table, features={"a": {"step": step, "bounds": [values[0], values[-1]]}})
+        for origin in values[:5]:
+            problem = explainer.problem(pd.DataFrame({"a": [origin], "b": [1.0]}), True)
+            assert isinstance(problem, Problem)
+            part = partition(problem.trees, problem.space)
+            ends = ends_within(problem, with_totals(part), columns_of(problem), 0)
+            cells = part.locate(np.stack([values, np.zeros(6)], axis=1))[:, 0]
+            assert part.widths[0] > 1
+            assert (ends.low[cells] <= ends.high[-1]).all()
+            assert (ends.high[cells] >= ends.low[0]).all()
+
+
+@pytest.mark.parametrize("step", [0.01, 0.1, 0.07])
+def test_the_last_value_of_a_grid_stays_where_steps_are_rounded(step: float) -> None:
+    rng = np.random.default_rng(0)
+    for k in range(8):
+        values = np.round(step * np.arange(k - 5, k + 1), 10)
+        table = pd.DataFrame({"a": rng.choice(values, 150), "b": rng.integers(0, 4, 150)})
+        y = (table.a + 0.1 * step * table.b > values[-2] + 0.05 * step).astype(int)
+        model = make_pipeline(PCA(2), RandomForestClassifier(5, max_depth=4, random_state=k)).fit(table, y)
+        features = {"a": {"step": step, "bounds": [values[0], values[-1]]}}
+        grid = pd.DataFrame(itertools.product(values, range(4)), columns=["a", "b"])
+        reached = grid[model.predict(grid) == 1]
+        for _, row in table[model.predict(table) == 0].drop_duplicates().iloc[:8].groupby(level=0):
+            explainer = Explainer(model, table, features=features)
+            problem = explainer.problem(row, 1)
+            assert isinstance(problem, Problem)
+            assert_same(explainer.explain(row, 1)[0], float(problem.costs(problem.space.from_frame(reached)).min()))
 
 
 def test_kernels_that_are_not_compiled_in_time_leave_a_row_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
