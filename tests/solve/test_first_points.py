@@ -11,7 +11,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer, Linear
 from ocf.problem.problem import Problem
-from ocf.solve import total_boxes
 from ocf.solve.first_points import LEAST_GAIN, PARTS, leaves_at, meets, pulled_back, ways
 from ocf.solvers.result import SolveResult, Status
 from ocf.solvers.scip import ScipSolver
@@ -87,7 +86,6 @@ def test_the_bound_without_the_isolation_forest_holds_where_a_solver_finds_nothi
         return SolveResult(Status.UNKNOWN, bound=0.0, solver="scip", message="time limit")
 
     monkeypatch.setattr(ScipSolver, "solve", solve)
-    monkeypatch.setattr(total_boxes, "refusal", lambda *_: "this")  # the box search finds it
     found = explainer.explain(row, target=2, plausibility=wish)[0]
     assert (found.status, found.bound, found.verified) == ("feasible", plain.cost, True)
     assert found.cost >= best.cost * (1 - 1e-9)
