@@ -132,7 +132,7 @@ def bound_box(
         base = least_in(coupling, instance, domain, box)
         if base >= limit:
             return np.inf
-        constant = _price_cells(coupling, instance, priced, domain, box)
+        constant = price_cells(coupling, instance, priced, domain, box)
         bound = max(bound, base, propagate(priced, domain, nothing, limit - constant, work, MOST_ROUNDS) + constant)
         if bound >= limit:
             return np.inf
@@ -185,9 +185,21 @@ def _least_form(coupling: Coupling, low: FloatArray, high: FloatArray, t: FloatA
     return max(least_sum(coupling.sums, low, high, t, box.table), 0.0)
 
 
-@helper
-def _price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain: Domain, box: Box) -> float:
-    """Write what the tangent at the least point, just found, costs in each cell; returns what is to be added."""
+@kernel
+def price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain: Domain, box: Box) -> float:
+    """Write what the tangent at the least point, just found, costs in each cell; returns what is to be added.
+
+    No point of the box costs less than its cells and that together.
+
+    Parameters
+    ----------
+    coupling : Coupling
+    instance, priced
+        As in `bound_box`.
+    domain : Domain
+    box : Box
+        Of `least_in`.
+    """
     quadratic, scratch, m = coupling.quadratic, box.scratch, len(coupling.quadratic.up)
     constant = size = 0.0
     for k in range(len(scratch.sums)):

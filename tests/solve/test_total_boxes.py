@@ -30,7 +30,7 @@ from ocf.solve import stand_in, total_boxes
 from ocf.solve.leaf_choices import LeafChoices
 from ocf.solve.leaf_run import LeafRun
 from ocf.solvers.box import coupled_boxes, totals
-from ocf.solvers.box.coupled_bounds import bound_box
+from ocf.solvers.box.coupled_bounds import bound_box, price_cells
 
 from .oblique_cases import assert_same
 
@@ -112,16 +112,29 @@ def test_it_agrees_with_a_solver_of_matrices(kind: str) -> None:
 
 
 def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all boxes that a search bounds, and of the data's rows with the target, on several parts of the way there."""
+    """Of all boxes that a search bounds, and of points on the way to the data's rows with the target."""
     X, y = cancers()
     model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
     row, known = X[model.predict(X) == 0].iloc[[0]], X[model.predict(X) == 1]
     problem = Explainer(model, X).problem(row, 1)
     assert isinstance(problem, Problem)
     origin, coded = problem.origin, problem.space.from_frame(known)
-    coded = np.concatenate([origin + part * (coded - origin) for part in np.linspace(0.1, 1, 10)])
     (own,) = problem.alternatives
-    coded = coded[(own.gain[problem.trees.apply(coded)].sum(axis=1) >= own.need).all(axis=1)]
+
+    def have_target(points: FloatArray) -> Any:
+        return (own.gain[problem.trees.apply(points)].sum(axis=1) >= own.need).all(axis=1)
+
+    near = coded  # as near to the row as the target goes on the way, for each half of the rows' numbers as well
+    for moved in (slice(None), slice(None, None, 2), slice(1, None, 2)):
+        way = np.zeros_like(coded)
+        way[:, moved] = (coded - origin)[:, moved]
+        less, more = np.zeros((len(way), 1)), np.ones((len(way), 1))
+        for _ in range(30):
+            middle = (less + more) / 2
+            met = have_target(origin + middle * way)[:, None]
+            less, more = np.where(met, less, middle), np.where(met, middle, more)
+        near = np.concatenate([near, origin + more * way])
+    coded = near[have_target(near)]
     costs, made, seen = problem.costs(coded), list[total_boxes.TotalBoxes](), 0
 
     def boxes(*asked: Any, own: Any = total_boxes.boxes_of_totals) -> Any:
@@ -130,6 +143,8 @@ def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.
 
     def bound(coupling: Any, instance: Any, priced: Any, domain: Any, nothing: Any, limit: float, *rest: Any) -> float:
         nonlocal seen
+        if not made:  # kernels are compiled
+            return bound_box(coupling, instance, priced, domain, nothing, limit, *rest)
         at = ranks(made[-1], coded, instance)
         inside = ((domain.lo <= at) & (at <= domain.hi)).all(axis=1) & (costs < limit * (1 - 1e-9))
         out = bound_box(coupling, instance, priced, domain, nothing, limit, *rest)
@@ -141,6 +156,7 @@ def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.
         number[instance.leaf] = np.arange(len(instance.leaf))
         assert live[number[problem.trees.apply(coded[inside])]].all()
         seen += int(inside.sum())
+        priced_within(coupling, instance, priced, domain, rest[1], at[left], costs[left])
         return out
 
     monkeypatch.setattr(total_boxes, "boxes_of_totals", boxes)
@@ -149,6 +165,15 @@ def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.
     e = Explainer(model, X).explain(row, 1)[0]
     assert e.status == "optimal"
     assert seen > 1000
+
+
+def priced_within(
+    coupling: Any, instance: Any, priced: Any, domain: Any, box: Any, at: FloatArray, costs: FloatArray
+) -> None:
+    """What cells cost by the tangent at a box's least point, and what is added, is no more than its points cost."""
+    constant = price_cells(coupling, instance, priced, domain, box)
+    by_cells = constant + priced.cost[instance.offsets[:-1] + at].sum(axis=1)
+    assert (by_cells <= costs * (1 + 1e-9)).all()
 
 
 def ranks(found: total_boxes.TotalBoxes, coded: FloatArray, instance: Any) -> FloatArray:
