@@ -174,13 +174,13 @@ def search_boxes(
         found = boxes_of_totals(model, requirements, columns, live)
     if found is None:
         return SolveResult(Status.INFEASIBLE, bound=np.inf, solver=solver.name, version=solver.version)
-    left, boxes = run.seconds_left(), found
+    left = run.seconds_left()
     if left is not None and left <= 0:
         return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
     options = replace(choices.query.options, time_limit=left)
 
     def take(leaves: IntArray, x: IntArray) -> tuple[float, float]:
-        return choices.cost_at(tuple(leaves.tolist()), boxes.values_at(x)), choices.upper
+        return choices.cost_at(tuple(leaves.tolist()), found.values_at(x)), choices.upper
 
     search = TotalsSearch(found.cells, found.coupling, found.whole, options, choices.upper, take)
     return as_result(search.run(), solver.name, solver.version, options)

@@ -341,7 +341,7 @@ def test_the_penalty_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(Explainer(model, X).explain(row, 1)[0], wanted)
 
 
-def test_irises_that_no_box_needs() -> None:
+def test_options_of_other_solvers_are_refused() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(X, y)
     with pytest.raises(SolverError, match="does not take the option"):
