@@ -64,7 +64,7 @@ trees                        box    SCIP
 
 Most of that is no search, which takes 0.02 to 0.4 s a row. Of 30 columns behind 10 components three rows of 100 x 5
 take 6, 19 and 10 s, of which SCIP proves one within a minute; behind 20 the search proved one row of four, and SCIP
-none of three. What it does not know (squares, prices of leaving a value, categories that hyperplanes weigh) goes to
+none of three. What it does not know (prices of leaving a value, categories that hyperplanes weigh) goes to
 SCIP: HiGHS took one to six times as long on the same forests by l1, l2 and l0.
 """
 

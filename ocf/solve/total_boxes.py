@@ -68,12 +68,15 @@ def refusal(model: LeafModel, requirements: Requirements) -> str:
     """
     columns, tree, part = model.columns, model.tree, model.search.part
     weighed = [*model.matrix.planes, *(row for row, _ in model.relation_rows)]
-    if model.form is not None or columns.square.any():
-        return "the norm l2, or squares in a cost, where trees weigh several columns together"
+    if model.form is not None:
+        return "costs that couple columns where trees weigh several together"
     if (columns.role == "moved").any():
         return "the norm l0, or prices of leaving a value, where trees weigh several columns together"
     if any(row[columns.role == "level"].any() for row in weighed):
         return "categories, or numbers of few values, that trees or constraints weigh together with other columns"
+    squares = _squares(columns)[columns.feature[np.any([row != 0 for row in weighed], axis=0)]]
+    if (squares > 0).any() and (squares == 0).any():
+        return "squares of some of the changes that trees weigh together"
     if (columns.linear < 0).any():
         return "changes that are worth something, where trees weigh several columns together"
     if requirements.curve is not None or len(tree.lines):
@@ -131,7 +134,8 @@ def boxes_of_totals(
     cells = CellProblem(problem, part, requirements, value, np.where(opened, cost, np.inf), opened, alive)
     if cells.infeasible:
         return None
-    prices = model.domain.prices.a_up[features], model.domain.prices.a_down[features]
+    of_line = model.domain.prices
+    prices = of_line.a_up[features], of_line.a_down[features], _squares(columns)[features]
     limits = np.array([side for _, side in model.relation_rows])
     coupling = couple_totals(
         cells, features, prices, forms[:, features], np.array(total.totals, int), (low, high), limits
@@ -199,6 +203,13 @@ def _listed(model: LeafModel, columns: MoveColumns) -> dict[int, FloatArray]:
         low, high = (float(end) + model.origin[i] for end in (ends.min(axis=0).sum(), ends.max(axis=0).sum()))
         if (high - low) / room < 2 * MOST_VALUES:
             out[i] = model.problem.space.features[i].between(low - room, high + room)
+    return out
+
+
+def _squares(columns: MoveColumns) -> FloatArray:
+    """What the square of a number's change costs at least, whether it rises or falls, (n_features,)."""
+    out, used = np.full(columns.feature.max(initial=-1) + 1, np.inf), columns.is_number & (columns.unit != 0)
+    np.minimum.at(out, columns.feature[used], columns.square[used] / columns.unit[used] ** 2)
     return out
 
 

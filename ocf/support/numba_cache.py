@@ -50,6 +50,7 @@ KERNELS = (
     "solvers/box/propagation.py",
     "solvers/box/quadratic.py",
     "solvers/box/relaxation.py",
+    "solvers/box/squares.py",
     "solvers/box/sums.py",
     "support/loops.py",
     "support/numba_cache.py",

@@ -22,6 +22,7 @@ from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_between, cheapest_open
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, Workspace, propagate
 from ocf.solvers.box.quadratic import EPS, ActiveSet, Quadratic, least_between, minimise
+from ocf.solvers.box.squares import DualTable, least_squares
 from ocf.solvers.box.sums import SimplexTable, SumCosts, least_sum, sum_within
 from ocf.support.loops import copy_to, fill
 from ocf.support.numba_cache import helper, kernel
@@ -39,7 +40,7 @@ class Coupling(NamedTuple):
     Attributes
     ----------
     quadratic : Quadratic
-        Without forms where there are sums.
+        Without forms where there are sums, and then with squares of all changes or of none.
     sums : SumCosts
         Sums that cost what they lie off their ranges: absolute values, whose range is 0, or totals.
     feature : (m + n_sums,) int64
@@ -79,6 +80,10 @@ class Box(NamedTuple):
     inner_t, inner_low, inner_high : (m + n_sums,) float64
     scratch : ActiveSet
     table : SimplexTable
+    dual : DualTable
+        Of the same multipliers and slopes as the table.
+    sign : (n_sums,) float64
+        Multipliers at the least point, from which its parts start.
     """
 
     t: FloatArray
@@ -92,6 +97,8 @@ class Box(NamedTuple):
     inner_high: FloatArray
     scratch: ActiveSet
     table: SimplexTable
+    dual: DualTable
+    sign: FloatArray
 
 
 @kernel
@@ -173,6 +180,7 @@ def least_in(coupling: Coupling, instance: Instance, domain: Domain, box: Box) -
             box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
             box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
     least = rest + _least_form(coupling, box.low, box.high, box.t, box)
+    copy_to(box.sign, box.table.sign)
     sum_within(coupling.sums, box.low, box.high, box.t)
     return least
 
@@ -182,6 +190,9 @@ def _least_form(coupling: Coupling, low: FloatArray, high: FloatArray, t: FloatA
     """Least value of the form between two ends; writes where it is, and its slopes there."""
     if len(coupling.sums.price) == 0:
         return max(minimise(coupling.quadratic, low, high, t, box.scratch), 0.0)
+    if len(coupling.quadratic.diagonal) > 0 and coupling.quadratic.diagonal[0] > 0:
+        copy_to(box.table.sign, box.sign)
+        return max(least_squares(coupling.sums, coupling.quadratic.diagonal, low, high, t, box.dual), 0.0)
     return max(least_sum(coupling.sums, low, high, t, box.table), 0.0)
 
 

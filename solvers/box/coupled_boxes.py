@@ -23,6 +23,7 @@ from ocf.solvers.box.points import make_evaluator, meets_target
 from ocf.solvers.box.propagation import Multipliers, new_workspace
 from ocf.solvers.box.quadratic import new_active_set
 from ocf.solvers.box.search import BoxResult, concluded
+from ocf.solvers.box.squares import new_dual_table
 from ocf.solvers.box.sums import new_table
 from ocf.solvers.result import LEFT_OPEN, Progress, SolverOptions, monotone
 from ocf.support.limits import current
@@ -66,7 +67,8 @@ def new_box(coupling: Coupling, instance: Instance) -> Box:
     rest, price = np.zeros(len(instance.ordered)), np.zeros(len(instance.leaf))
     scratch, table = new_active_set(coupling.quadratic), new_table(size - m, m)
     slope = table.slope if size > m else scratch.slope
-    return Box(t, low, high, slope, rest, price, inner_t, inner_low, inner_high, scratch, table)
+    dual, inner = new_dual_table(table.sign, table.slope), (inner_t, inner_low, inner_high)
+    return Box(t, low, high, slope, rest, price, *inner, scratch, table, dual, table.sign.copy())
 
 
 class CoupledBoxes(ABC):

@@ -69,6 +69,7 @@ class TotalsSearch(CoupledBoxes):
         for k, f in enumerate(self.coupling.feature[: len(costs.up)].tolist()):
             low, high = self.coupling.low[instance.offsets[f]], self.coupling.high[instance.offsets[f + 1] - 1]
             dearest += max(costs.up[k] * high, -costs.down[k] * low, 0.0)
+            dearest += self.coupling.quadratic.diagonal[k] * max(low * low, high * high)
         return dearest
 
     def look(self) -> float:
@@ -129,7 +130,7 @@ class TotalsSearch(CoupledBoxes):
 def couple_totals(
     cells: CellProblem,
     features: IntArray,
-    prices: tuple[FloatArray, FloatArray],
+    prices: tuple[FloatArray, FloatArray, FloatArray],
     forms: FloatArray,
     totals: IntArray,
     ends: tuple[FloatArray, FloatArray],
@@ -143,8 +144,8 @@ def couple_totals(
         Over numbers, totals and other features.
     features : (m,) int64
         The numbers whose changes are added up.
-    prices : pair of (m,) float64
-        What a unit of increase and of decrease costs.
+    prices : triple of (m,) float64
+        What a unit of increase and of decrease costs, and the square of a change: all of them something, or none.
     forms : (n_totals + n_limits, m) float64
         What the totals, and the other sums, make of the changes; none of them is 0.
     totals : (n_totals,) int64
@@ -169,8 +170,8 @@ def couple_totals(
     for i, of_one in zip([*features.tolist(), *totals.tolist()], [*unit, *size[: len(totals)]], strict=True):
         low[part.cells_of(i)] /= of_one
         high[part.cells_of(i)] /= of_one
-    up, down = (price * unit for price in prices)
-    dear = PENALTY * max(up.max(initial=0.0), down.max(initial=0.0))
+    up, down, square = prices[0] * unit, prices[1] * unit, prices[2] * unit**2
+    dear = PENALTY * (np.maximum(up, down) + 2 * square).max(initial=0.0)
     beside = forms[len(totals) :]
     least = np.concatenate([low[part.offsets[totals]], -np.abs(beside).sum(axis=1)])
     most = np.concatenate([high[part.offsets[totals + 1] - 1], limits / size[len(totals) :]])
@@ -178,7 +179,7 @@ def couple_totals(
     slot = np.full(part.n_features, -1, np.int64)
     slot[features], slot[totals] = np.arange(m), m + np.arange(len(totals))
     return Coupling(
-        Quadratic(np.zeros((m, m)), np.zeros((0, m)), np.zeros(m), up, down),
+        Quadratic(np.diag(square), np.zeros((0, m)), square, up, down),
         SumCosts(forms, np.full(len(forms), dear), least, most, binds, up, down),
         np.concatenate([features, totals, np.full(len(limits), -1)]).astype(np.int64),
         slot,

@@ -58,24 +58,26 @@ def forest(seed: int) -> Any:
     return kinds[seed % 2]
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", {"l1": 1.0, "l2": 0.5}])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_cheapest_of_all_rows_is_found(seed: int) -> None:
+def test_the_cheapest_of_all_rows_is_found(seed: int, norm: Any) -> None:
     table, y = whole_table(seed)
     if seed < 4:
         model = behind_pca(table, y, forest(seed))
     else:
         table = table[["a", "b", "c"]]
         model = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=seed).fit(table, y)
-    explainer = Explainer(model, table)
+    features = {"a": {"weight": [1.0, 2.0]}, "b": {"weight": 3.0}} if seed % 3 == 2 else {}
+    explainer = Explainer(model, table, features=features)
     values = [np.unique(table[name]) for name in table]
     grid = pd.DataFrame(itertools.product(*values), columns=table.columns).astype(table.dtypes)
     reached = grid[model.predict(grid) == 1]
     for _, row in table[model.predict(table) == 0].iloc[:4].groupby(level=0):
-        problem = explainer.problem(row, 1)
+        problem = explainer.problem(row, 1, norm)
         assert isinstance(problem, Problem)
         cheapest = float(problem.costs(problem.space.from_frame(reached)).min())
         for solver in ("auto", "box"):
-            e = Explainer(model, table).explain(row, 1, solver=solver)[0]
+            e = Explainer(model, table, features=features).explain(row, 1, norm, solver=solver)[0]
             assert_same(e, cheapest)
             assert set(e.method["solvers"]) <= {"box", "scip"}  # that for whole numbers of a choice of leaves
 
@@ -86,8 +88,9 @@ def cancers() -> tuple[pd.DataFrame, Any]:
     return X.iloc[:, :6], y
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("kind", ["components", "oblique", "beside", "limit", "bounds", "unlimited"])
-def test_it_agrees_with_a_solver_of_matrices(kind: str) -> None:
+def test_it_agrees_with_a_solver_of_matrices(kind: str, norm: str) -> None:
     X, y = cancers()
     trees = RandomForestClassifier(8, max_depth=None if kind == "unlimited" else 4, random_state=0)
     model: Any = behind_pca(X, y, trees, 3)
@@ -104,19 +107,20 @@ def test_it_agrees_with_a_solver_of_matrices(kind: str) -> None:
         asked["constraints"] = [Linear(dict.fromkeys(names, 1.0), "<=", float(rows[names].sum(axis=1).min() - 1))]
     for k in range(2):
         row = rows.iloc[[k]]
-        found = Explainer(model, X, features=features).explain(row, 1, **asked)[0]
-        assert found.method["solvers"] == ["box"] or "box" in found.method["solvers"]
-        wanted = Explainer(model, X, features=features).explain(row, 1, solver="scip", **asked)[0]
+        found = Explainer(model, X, features=features).explain(row, 1, norm, **asked)[0]
+        assert "box" in found.method["solvers"]
+        wanted = Explainer(model, X, features=features).explain(row, 1, norm, solver="scip", **asked)[0]
         assert wanted.status == "optimal"
         assert_same(found, wanted.cost)
 
 
-def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.MonkeyPatch, norm: str) -> None:
     """Of all boxes that a search bounds, and of points on the way to the data's rows with the target."""
     X, y = cancers()
     model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
     row, known = X[model.predict(X) == 0].iloc[[0]], X[model.predict(X) == 1]
-    problem = Explainer(model, X).problem(row, 1)
+    problem = Explainer(model, X).problem(row, 1, norm)
     assert isinstance(problem, Problem)
     origin, coded = problem.origin, problem.space.from_frame(known)
     (own,) = problem.alternatives
@@ -162,7 +166,7 @@ def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.
     monkeypatch.setattr(total_boxes, "boxes_of_totals", boxes)
     monkeypatch.setattr(coupled_boxes, "bound_box", bound)
     monkeypatch.setattr(LeafChoices, "start", lambda *_: None)  # no first point, by which all is too dear
-    e = Explainer(model, X).explain(row, 1)[0]
+    e = Explainer(model, X).explain(row, 1, norm)[0]
     assert e.status == "optimal"
     assert seen > 1000
 
@@ -195,19 +199,27 @@ def ranks(found: total_boxes.TotalBoxes, coded: FloatArray, instance: Any) -> Fl
 
 
 @pytest.mark.parametrize(
-    ("norm", "words"), [("l2", "the norm l2"), ("l0", "the norm l0"), ("l1", "categories, or numbers of few")]
+    ("kind", "words"),
+    [
+        ("l0", "the norm l0"),
+        ("categories", "categories, or numbers of few"),
+        ("free", "squares of some of the changes"),
+        ("quadratic", "costs that couple columns"),
+    ],
 )
-def test_what_it_does_not_know_goes_to_a_solver_of_matrices(norm: str, words: str) -> None:
-    table, y = whole_table(0)
+def test_what_it_does_not_know_goes_to_a_solver_of_matrices(kind: str, words: str) -> None:
+    norm: Any = {"l0": "l0", "free": "l2", "quadratic": "mahalanobis"}.get(kind, "l1")
+    table, y = cancers() if kind == "quadratic" else whole_table(0)
+    features = {"a": {"weight": 0.0}} if kind == "free" else {}
     model: Any = behind_pca(table, y, forest(0))
-    if norm == "l1":
+    if kind == "categories":
         columns = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
         model = make_pipeline(columns, StandardScaler(), PCA(3), forest(0)).fit(table, y)
     row = table[model.predict(table) == 0].iloc[[0]]
-    e = Explainer(model, table).explain(row, 1, norm)[0]
+    e = Explainer(model, table, features=features).explain(row, 1, norm)[0]
     assert e.status == "optimal"
     assert "box" not in e.method["solvers"]
-    refused = Explainer(model, table).explain(row, 1, norm, solver="box")[0]
+    refused = Explainer(model, table, features=features).explain(row, 1, norm, solver="box")[0]
     assert refused.status == "error"
     assert re.search(f"the solver 'box' does not know .*{words}.*: ask for 'auto', highs or scip", refused.message)
 
