@@ -42,7 +42,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 
 # compiles for minutes, in which make check does what needs no more than the tools
 $(VENV)/.wheels: $(BIN)/python
-	$(PIP) wheel --quiet --no-deps --wheel-dir $(VENV)/wheels isotree
+	CXX=$(CURDIR)/.ci/quick-cxx $(PIP) wheel --quiet --no-deps --wheel-dir $(VENV)/wheels isotree
 	@touch $@
 
 demo: $(VENV)/.core

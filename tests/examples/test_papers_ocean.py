@@ -58,7 +58,7 @@ def case(seed: int) -> Any:
         "number": {"kind": "numeric"},
     }
     model = RandomForestClassifier(5, max_depth=3, random_state=seed).fit(table, label)
-    rows = table[model.predict(table) == 0].iloc[:4]
+    rows = table[model.predict(table) == 0].iloc[:2]
     explainer = Explainer(model, data=table, features=settings)
     return SimpleNamespace(explainer=explainer, settings=settings, train=table, labels=label, rows=rows)
 
