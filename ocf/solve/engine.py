@@ -164,9 +164,9 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     task : Task
     """
     by_box = task.compiles_ahead and task.solver in (AUTO, "box")
-    by_sums_alone = not (task.cost.l0 or task.cost.l2 or task.cost.beyond_norms)
+    by_l1_and_l2 = not (task.cost.l0 or task.cost.beyond_norms)
     isolated = task.plausibility is not None and task.plausibility.has_hyperplanes  # SCIP comes first there
-    if by_box and task.formulation == "hyperplanes" and by_sums_alone and (task.solver == "box" or not isolated):
+    if by_box and task.formulation == "hyperplanes" and by_l1_and_l2 and (task.solver == "box" or not isolated):
         STAND_IN.compile_ahead(couples=True)
     # hyperplanes of an isolation forest alone are left out first, and then there are cells
     if (engine.by_kernels or task.plausibility is not None) and task.compiles_ahead:

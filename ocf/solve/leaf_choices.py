@@ -93,14 +93,15 @@ class LeafChoices:
 
     def _descend(self, requirements: Requirements, point: FloatArray | None, tried: set[tuple[int, ...]]) -> None:
         """The cheapest point of a point's leaves, and of those that are met on the way back from it, in turn."""
-        problem = self.query.model.problem
+        problem, model = self.query.model.problem, self.query.model
+        kept = [*model.whole.tolist(), *model.listed.tolist()]
         while point is not None:
             point = pulled_back(problem, requirements, point)
             chosen = tuple(leaves_at(problem, point[None])[0].tolist())
             if chosen in tried:
                 return
             tried.add(chosen)
-            answer = self.query.solve_leaf(chosen, held={i: float(point[i]) for i in self.query.model.whole.tolist()})
+            answer = self.query.solve_leaf(chosen, held={i: float(point[i]) for i in kept})
             self.settles(answer)
             point = answer.point
             if point is not None and not certainly_meets(problem, requirements, point[None])[0]:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.formulations.blocks.columns import centred, quadratic_form, relation_rows
 from ocf.problem.lines import LineBound
 from ocf.problem.piecewise import exact_rows
@@ -74,15 +74,26 @@ class LeafModel:
         return LeafTask(leaf, eps, *self.planes.not_implied(rows, lower, upper), lower, upper)
 
     @cached_property
+    def weighed(self) -> BoolArray:
+        """Which columns hyperplanes or constraints weigh, (n_columns,)."""
+        out = np.zeros(self.columns.n, bool)
+        for row in [*self.matrix.planes, *(row for row, _ in self.relation_rows)]:
+            out |= row != 0
+        return out
+
+    @cached_property
     def whole(self) -> IntArray:
         """Numbers on a grid that hyperplanes or constraints weigh."""
-        columns, weighed = self.columns, np.zeros(self.columns.n, bool)
-        for row in [*self.matrix.planes, *(row for row, _ in self.relation_rows)]:
-            weighed |= row != 0
-        return np.unique(columns.feature[columns.is_number & columns.integer & weighed])
+        columns = self.columns
+        return np.unique(columns.feature[columns.is_number & columns.integer & self.weighed])
+
+    @cached_property
+    def listed(self) -> IntArray:
+        """Categories and other features of listed values that hyperplanes or constraints weigh."""
+        return np.unique(self.columns.feature[(self.columns.role == "level") & self.weighed])
 
     def held(self, task: LeafTask, values: Mapping[int, float]) -> LeafTask:
-        """The same with some numbers on a grid held where they are.
+        """The same with some numbers on a grid, and listed features, held where they are.
 
         Parameters
         ----------
@@ -92,6 +103,11 @@ class LeafModel:
         """
         columns, lower, upper = self.columns, task.lower.copy(), task.upper.copy()
         for i, value in values.items():
+            if i in self.domain.levels:
+                own = columns.of(i)
+                upper[own] = np.where(columns.value[own] == value, upper[own], 0.0)
+                lower[own] = upper[own]
+                continue
             for j in columns.of(i)[columns.is_number[columns.of(i)]].tolist():
                 steps = np.rint((value - self.origin[i]) / columns.unit[j])
                 steps = steps if columns.role[j] == "delta" else max(steps, 0.0)

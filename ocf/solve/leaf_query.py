@@ -104,7 +104,7 @@ class Query:
         bounds : sequence of LineBound
             Of lines, where they are part of the target.
         held : mapping of int to float
-            Numbers on a grid, by feature, that are held at a coded value, unless nothing is gained by that.
+            Numbers on a grid and listed features that are held at a coded value, unless nothing is gained by that.
         """
         model = self.model
         task = model.task(leaf, eps, bounds)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem, cell_values
-from ocf.cells.partition import partition
+from ocf.cells.partition import Partition, partition
 from ocf.cells.totals import nodes_of_totals, with_totals
 from ocf.errors import ProblemError
 from ocf.formulations.blocks.columns import MoveColumns
@@ -31,6 +31,9 @@ MOST_ENTRIES = 20_000_000
 #: Values of a number on a grid that have a cell each.
 MOST_VALUES = 1_000
 
+#: Categories, and values of listed numbers, that hyperplanes may weigh.
+MOST_LEVELS = 300
+
 
 class TotalBoxes(NamedTuple):
     """A problem over cells of numbers and totals; see `ocf.solvers.box.totals.TotalsSearch`.
@@ -40,7 +43,7 @@ class TotalBoxes(NamedTuple):
     cells : CellProblem
     coupling : Coupling
     whole : (n,) int64
-        Numbers on a grid that hyperplanes weigh, each cell of which has one value.
+        Categories, listed numbers and numbers on a grid that hyperplanes weigh, each cell of which has one value.
     """
 
     cells: CellProblem
@@ -48,7 +51,7 @@ class TotalBoxes(NamedTuple):
     whole: IntArray
 
     def values_at(self, x: IntArray) -> dict[int, float]:
-        """Coded values of the numbers on a grid at a choice of cells.
+        """Coded values of the whole features at a choice of cells.
 
         Parameters
         ----------
@@ -72,9 +75,9 @@ def refusal(model: LeafModel, requirements: Requirements) -> str:
         return "costs that couple columns where trees weigh several together"
     if (columns.role == "moved").any():
         return "the norm l0, or prices of leaving a value, where trees weigh several columns together"
-    if any(row[columns.role == "level"].any() for row in weighed):
-        return "categories, or numbers of few values, that trees or constraints weigh together with other columns"
-    squares = _squares(columns)[columns.feature[np.any([row != 0 for row in weighed], axis=0)]]
+    if np.isin(columns.feature, model.listed).sum() > MOST_LEVELS:
+        return "so many categories, or listed values, that trees or constraints weigh together with other columns"
+    squares = _squares(columns)[columns.feature[model.weighed & columns.is_number]]
     if (squares > 0).any() and (squares == 0).any():
         return "squares of some of the changes that trees weigh together"
     if (columns.linear < 0).any():
@@ -129,18 +132,36 @@ def boxes_of_totals(
         span, least, most = part.cells_of(i), end.low[0], end.high[-1]
         opened[span] &= (end.low <= most) & (end.high >= least)
         low[span], high[span], cost[span] = np.clip(end.low, least, most), np.clip(end.high, least, most), 0.0
+    level = _open_levels(part, columns, model.listed, opened)
+    cost[np.isin(part.cell_feature, model.listed)] = 0.0
     alive = part.reachable if live is None else live & part.reachable
     alive = alive & ~np.isin(np.arange(len(alive)), problem.dead)
     cells = CellProblem(problem, part, requirements, value, np.where(opened, cost, np.inf), opened, alive)
     if cells.infeasible:
         return None
-    of_line = model.domain.prices
-    prices = of_line.a_up[features], of_line.a_down[features], _squares(columns)[features]
-    limits = np.array([side for _, side in model.relation_rows])
-    coupling = couple_totals(
-        cells, features, prices, forms[:, features], np.array(total.totals, int), (low, high), limits
+    of_line, none = model.domain.prices, np.zeros(len(level))
+    prices = (
+        np.append(of_line.a_up[features], columns.linear[level]),
+        np.append(of_line.a_down[features], none),
+        np.append(_squares(columns)[features], none),
     )
+    forms = np.hstack([forms[:, features], np.array([row[level] for row in rows]).reshape(len(rows), -1)])
+    limits = np.array([side for _, side in model.relation_rows])
+    totals = np.array(total.totals, int)
+    coupling = couple_totals(cells, features, model.listed, prices, forms, totals, (low, high), limits)
     return TotalBoxes(cells, coupling, np.array(sorted(values), np.int64))
+
+
+def _open_levels(part: Partition, columns: MoveColumns, levels: IntArray, opened: BoolArray) -> IntArray:
+    """Columns of the open cells of features that have one for each value; closes cells that are no column's."""
+    out = []
+    for i in levels.tolist():
+        span, own = part.cells_of(i), columns.of(i)
+        own = own[columns.upper[own] > 0]
+        at = dict(zip(columns.value[own].tolist(), own.tolist(), strict=True))
+        opened[span] &= np.isin(part.upper[span], [*at])
+        out += [at[value] for value in part.upper[span][opened[span]].tolist()]
+    return np.array(out, np.int64)
 
 
 def search_boxes(
@@ -191,7 +212,7 @@ def search_boxes(
 
 
 def _listed(model: LeafModel, columns: MoveColumns) -> dict[int, FloatArray]:
-    """Values of numbers on a grid that hyperplanes weigh, within the bounds of the columns, where they are not many.
+    """Values of features that hyperplanes weigh and that are listed, or on a grid of not many values, within bounds.
 
     A hyperplane leaves few whole numbers beside each other: between two cells of a total there may be none.
     """
@@ -203,7 +224,7 @@ def _listed(model: LeafModel, columns: MoveColumns) -> dict[int, FloatArray]:
         low, high = (float(end) + model.origin[i] for end in (ends.min(axis=0).sum(), ends.max(axis=0).sum()))
         if (high - low) / room < 2 * MOST_VALUES:
             out[i] = model.problem.space.features[i].between(low - room, high + room)
-    return out
+    return out | {i: np.sort(columns.value[columns.of(i)]) for i in model.listed.tolist()}
 
 
 def _squares(columns: MoveColumns) -> FloatArray:

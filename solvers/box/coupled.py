@@ -109,6 +109,7 @@ def make_coupling(cells: CellProblem) -> tuple[Coupling, Instance]:
         absolute_values(absolutes / unit, up, down),
         np.append(place, np.full(len(absolutes), -1)).astype(np.int64),
         slot,
+        np.full(part.n_features, -1, np.int64),
         low[opened],
         high[opened],
         int(values.constraint_trees.start),

@@ -44,9 +44,11 @@ class Coupling(NamedTuple):
     sums : SumCosts
         Sums that cost what they lie off their ranges: absolute values, whose range is 0, or totals.
     feature : (m + n_sums,) int64
-        Of the instance, of each change and sum; -1 for sums that have no cells.
+        Of the instance, of each change and sum that has cells of its own; -1 for others.
     slot : (n_features,) int64
         Number among the changes and sums, -1 for other features.
+    levels : (n_features,) int64
+        Of features each cell of which is a change from 0 to 1: the number of the first, -1 for other features.
     low, high : (n_open,) float64
         Least and largest change, or sum, in each cell of a coupled feature; they grow with the rank.
     n_trees : int
@@ -57,6 +59,7 @@ class Coupling(NamedTuple):
     sums: SumCosts
     feature: IntArray
     slot: IntArray
+    levels: IntArray
     low: FloatArray
     high: FloatArray
     n_trees: int
@@ -82,8 +85,9 @@ class Box(NamedTuple):
     table : SimplexTable
     dual : DualTable
         Of the same multipliers and slopes as the table.
-    sign : (n_sums,) float64
-        Multipliers at the least point, from which its parts start.
+    inner_table : SimplexTable
+    inner_dual : DualTable
+        Its multipliers start at those of the box.
     """
 
     t: FloatArray
@@ -98,7 +102,8 @@ class Box(NamedTuple):
     scratch: ActiveSet
     table: SimplexTable
     dual: DualTable
-    sign: FloatArray
+    inner_table: SimplexTable
+    inner_dual: DualTable
 
 
 @kernel
@@ -174,26 +179,50 @@ def least_in(coupling: Coupling, instance: Instance, domain: Domain, box: Box) -
             return np.inf
         box.rest[f] = instance.cost[j]
         rest += box.rest[f]
+        if coupling.levels[f] >= 0:
+            _open_levels(coupling, instance, domain, f, box.low, box.high)
     for i in range(len(box.t)):
         f = coupling.feature[i]
         if f >= 0:
             box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
             box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
-    least = rest + _least_form(coupling, box.low, box.high, box.t, box)
-    copy_to(box.sign, box.table.sign)
+    least = rest + _least_form(coupling, box.low, box.high, box.t, box.scratch, box.table, box.dual)
     sum_within(coupling.sums, box.low, box.high, box.t)
     return least
 
 
 @helper
-def _least_form(coupling: Coupling, low: FloatArray, high: FloatArray, t: FloatArray, box: Box) -> float:
+def _open_levels(
+    coupling: Coupling, instance: Instance, domain: Domain, f: int, low: FloatArray, high: FloatArray
+) -> None:
+    """Write the ends of the changes of a feature whose cells are changes."""
+    first, opened, last = instance.offsets[f], 0, -1
+    for j in range(first, instance.offsets[f + 1]):
+        i, rank = coupling.levels[f] + j - first, j - first
+        inside = domain.lo[f] <= rank <= domain.hi[f] if instance.ordered[f] else domain.level[j]
+        low[i], high[i] = 0.0, 1.0 if inside else 0.0
+        if inside:
+            opened, last = opened + 1, i
+    if opened == 1:
+        low[last] = 1.0
+
+
+@helper
+def _least_form(
+    coupling: Coupling,
+    low: FloatArray,
+    high: FloatArray,
+    t: FloatArray,
+    scratch: ActiveSet,
+    table: SimplexTable,
+    dual: DualTable,
+) -> float:
     """Least value of the form between two ends; writes where it is, and its slopes there."""
     if len(coupling.sums.price) == 0:
-        return max(minimise(coupling.quadratic, low, high, t, box.scratch), 0.0)
+        return max(minimise(coupling.quadratic, low, high, t, scratch), 0.0)
     if len(coupling.quadratic.diagonal) > 0 and coupling.quadratic.diagonal[0] > 0:
-        copy_to(box.table.sign, box.sign)
-        return max(least_squares(coupling.sums, coupling.quadratic.diagonal, low, high, t, box.dual), 0.0)
-    return max(least_sum(coupling.sums, low, high, t, box.table), 0.0)
+        return max(least_squares(coupling.sums, coupling.quadratic.diagonal, low, high, t, dual), 0.0)
+    return max(least_sum(coupling.sums, low, high, t, table), 0.0)
 
 
 @kernel
@@ -212,25 +241,20 @@ def price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain
         Of `least_in`.
     """
     quadratic, scratch, m = coupling.quadratic, box.scratch, len(coupling.quadratic.up)
-    constant = size = 0.0
-    for k in range(len(scratch.sums)):
-        constant -= scratch.sums[k] * scratch.sums[k]
-    for i in range(m):
-        constant -= quadratic.diagonal[i] * box.t[i] * box.t[i]
-    for i in range(m, len(box.t)):
-        if coupling.feature[i] < 0:
-            constant += least_between(0.0, 0.0, box.slope[i], box.low[i], box.high[i])
+    constant = _beside_cells(coupling, box)
     size = abs(constant)
     for f in range(len(coupling.slot)):
-        i, largest = coupling.slot[f], 0.0
+        i, level, largest = coupling.slot[f], coupling.levels[f], 0.0
         first, last = instance.offsets[f], instance.offsets[f + 1] - 1
-        if i >= 0:
+        if i >= 0 or (level >= 0 and instance.ordered[f]):
             first, last = first + domain.lo[f], instance.offsets[f] + domain.hi[f]
         for j in range(first, last + 1):
             price = 0.0
             if i >= 0:
                 price = _tangent_between(quadratic, i, coupling.low[j], coupling.high[j], box)
-                largest = max(largest, abs(price))
+            elif level >= 0:
+                price = _tangent_of_level(quadratic, level + j - instance.offsets[f], box)
+            largest = max(largest, abs(price))
             priced.cost[j] = price + instance.cost[j]
         size += largest
         _find_minima(priced, first, last)
@@ -246,6 +270,21 @@ def price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain
 
 
 @helper
+def _beside_cells(coupling: Coupling, box: Box) -> float:
+    """What the tangent at the least point is at least, besides what it costs in cells."""
+    out, m = 0.0, len(coupling.quadratic.up)
+    for k in range(len(box.scratch.sums)):
+        out -= box.scratch.sums[k] * box.scratch.sums[k]
+    for i in range(m):
+        if coupling.feature[i] >= 0:
+            out -= coupling.quadratic.diagonal[i] * box.t[i] * box.t[i]
+    for i in range(m, len(box.t)):
+        if coupling.feature[i] < 0:
+            out += least_between(0.0, 0.0, box.slope[i], box.low[i], box.high[i])
+    return out
+
+
+@helper
 def _tangent_between(quadratic: Quadratic, i: int, low: float, high: float, box: Box) -> float:
     """What the tangent at the least point, and a change besides, cost at least between two ends of a change or sum."""
     if i >= len(quadratic.up):
@@ -253,6 +292,12 @@ def _tangent_between(quadratic: Quadratic, i: int, low: float, high: float, box:
     beyond = max(low - box.t[i], box.t[i] - high, 0.0)
     price = least_between(quadratic.up[i], quadratic.down[i], box.slope[i], low, high)
     return price + quadratic.diagonal[i] * beyond * beyond
+
+
+@helper
+def _tangent_of_level(quadratic: Quadratic, i: int, box: Box) -> float:
+    """What the tangent at the least point, and a change besides, cost where a change is 1 and its neighbours are 0."""
+    return box.slope[i] + quadratic.up[i] + quadratic.diagonal[i] * (1.0 - 2.0 * box.t[i])
 
 
 @helper
@@ -271,7 +316,10 @@ def _find_minima(priced: Instance, first: int, last: int) -> None:
 def _least_part(coupling: Coupling, box: Box) -> float:
     """Least value of the form between the inner ends."""
     copy_to(box.inner_t, box.t)
-    return _least_form(coupling, box.inner_low, box.inner_high, box.inner_t, box)
+    copy_to(box.inner_dual.sign, box.dual.sign)
+    return _least_form(
+        coupling, box.inner_low, box.inner_high, box.inner_t, box.scratch, box.inner_table, box.inner_dual
+    )
 
 
 @helper
@@ -346,6 +394,12 @@ def _meet(coupling: Coupling, instance: Instance, domain: Domain, leaf: int, box
     more, inside = 0.0, True
     for k in range(instance.start[leaf], instance.start[leaf + 1]):
         f = instance.feature[k]
+        if coupling.levels[f] >= 0:
+            kept, within = _keep_levels(coupling, instance, leaf, k, box)
+            if kept == 0:
+                return np.inf, True
+            inside = inside and within
+            continue
         if not instance.ordered[f]:
             least = np.inf
             for j in range(instance.offsets[f], instance.offsets[f + 1]):
@@ -363,6 +417,25 @@ def _meet(coupling: Coupling, instance: Instance, domain: Domain, leaf: int, box
             box.inner_high[i] = coupling.high[instance.offsets[f] + high]
             inside = inside and box.inner_low[i] <= box.t[i] <= box.inner_high[i]
     return more, inside
+
+
+@helper
+def _keep_levels(coupling: Coupling, instance: Instance, leaf: int, k: int, box: Box) -> tuple[int, bool]:
+    """Close the changes that are cells beyond a leaf's restriction; how many are left, and whether it moves nothing."""
+    f, inside, opened, last = instance.feature[k], True, 0, -1
+    first = instance.offsets[f]
+    for j in range(first, instance.offsets[f + 1]):
+        i = coupling.levels[f] + j - first
+        kept = instance.low[k] <= j - first <= instance.high[k] if instance.ordered[f] else instance.member[leaf, j]
+        if not kept:
+            box.inner_low[i], box.inner_high[i] = 0.0, 0.0
+            inside = inside and box.t[i] <= 0.0
+        elif box.inner_high[i] > 0.0:
+            opened, last = opened + 1, i
+    if opened == 1:
+        box.inner_low[last] = 1.0
+        inside = inside and box.t[last] >= 1.0
+    return opened, inside
 
 
 @helper
@@ -485,12 +558,26 @@ def least_cell(coupling: Coupling, instance: Instance, domain: Domain, f: int, b
     box : Box
     """
     i = coupling.slot[f]
+    if coupling.levels[f] >= 0:
+        return _largest_level(coupling, instance, domain, f, box)
     if i < 0:
         return cheapest_open(instance, domain, f)
     j, last = _ends(instance, domain, f)
     while j < last and coupling.high[j] < box.t[i]:
         j += 1
     return j
+
+
+@helper
+def _largest_level(coupling: Coupling, instance: Instance, domain: Domain, f: int, box: Box) -> int:
+    """Open cell of a feature whose cells are changes, of which most is in the least point."""
+    first, last = _ends(instance, domain, f)
+    found, most = -1, -1.0
+    for j in range(first, last + 1):
+        part = box.t[coupling.levels[f] + j - instance.offsets[f]]
+        if part > most and (instance.ordered[f] or domain.level[j]):
+            found, most = j, part
+    return found
 
 
 @kernel
@@ -598,6 +685,8 @@ def _try_half(
     if i >= 0:
         box.inner_low[i] = coupling.low[instance.offsets[f] + half.lo[f]]
         box.inner_high[i] = coupling.high[instance.offsets[f] + half.hi[f]]
+    elif coupling.levels[f] >= 0:
+        _open_levels(coupling, instance, half, f, box.inner_low, box.inner_high)
     return cost + _least_part(coupling, box), _slack(coupling, instance, half, f, box)
 
 

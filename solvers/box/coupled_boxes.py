@@ -65,10 +65,11 @@ def new_box(coupling: Coupling, instance: Instance) -> Box:
     t, low, high, inner_t, inner_low, inner_high = (np.zeros(size) for _ in range(6))
     low[m:], high[m:] = coupling.sums.low, coupling.sums.high
     rest, price = np.zeros(len(instance.ordered)), np.zeros(len(instance.leaf))
-    scratch, table = new_active_set(coupling.quadratic), new_table(size - m, m)
+    scratch, table, inner = new_active_set(coupling.quadratic), new_table(size - m, m), new_table(size - m, m)
     slope = table.slope if size > m else scratch.slope
-    dual, inner = new_dual_table(table.sign, table.slope), (inner_t, inner_low, inner_high)
-    return Box(t, low, high, slope, rest, price, *inner, scratch, table, dual, table.sign.copy())
+    dual, inner_dual = (new_dual_table(own.sign, own.slope) for own in (table, inner))
+    ends = low, high, slope, rest, price, inner_t, inner_low, inner_high
+    return Box(t, *ends, scratch, table, dual, inner, inner_dual)
 
 
 class CoupledBoxes(ABC):

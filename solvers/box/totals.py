@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 #: What a total costs off its range, in times of the dearest change, all of them as far as they may go.
 PENALTY = 1024.0
 
+#: What the square of a level costs where numbers have squares, in parts of theirs, and the level itself less: without
+#: that the dual has bends.
+OF_SQUARES = 1e-3
+
 
 class TotalsSearch(CoupledBoxes):
     """State of a search by choices of leaves.
@@ -40,7 +44,7 @@ class TotalsSearch(CoupledBoxes):
     coupling : Coupling
         See `couple_totals`.
     whole : (n,) int64
-        Features whose changes are added up and each cell of which has one value.
+        Features whose changes are added up and each cell of which has one value: numbers, or levels.
     options, cutoff
         As in `CoupledBoxes`.
     take : callable
@@ -67,7 +71,9 @@ class TotalsSearch(CoupledBoxes):
         instance, costs = self.instance, self.coupling.sums
         dearest = float(sum(map(np.max, np.split(instance.cost, instance.offsets[1:-1]))))
         for k, f in enumerate(self.coupling.feature[: len(costs.up)].tolist()):
-            low, high = self.coupling.low[instance.offsets[f]], self.coupling.high[instance.offsets[f + 1] - 1]
+            low, high = 0.0, 1.0
+            if f >= 0:
+                low, high = self.coupling.low[instance.offsets[f]], self.coupling.high[instance.offsets[f + 1] - 1]
             dearest += max(costs.up[k] * high, -costs.down[k] * low, 0.0)
             dearest += self.coupling.quadratic.diagonal[k] * max(low * low, high * high)
         return dearest
@@ -75,7 +81,7 @@ class TotalsSearch(CoupledBoxes):
     def look(self) -> float:
         """Cost of the cheapest point in the leaves of a box's least point, if they have the target; else inf."""
         least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
-        if (self.domain.lo[self.whole] < self.domain.hi[self.whole]).any():
+        if (self._single_cells() < 0).any():
             self._to_whole()  # else rounding may decide on which side of a threshold a total lies: both are looked at
         return self.offer(self.x) if meets_target(self.evaluator, self.x) else np.inf
 
@@ -98,12 +104,27 @@ class TotalsSearch(CoupledBoxes):
             self.limit = min(self.limit, least - self.tolerance * abs(least))
         return cost
 
+    def _single_cells(self) -> IntArray:
+        """The one cell that is left of each whole feature, counted within the feature; -1 where there are several."""
+        instance, domain = self.instance, self.domain
+        at, several = domain.lo[self.whole].copy(), domain.lo[self.whole] < domain.hi[self.whole]
+        for k in np.flatnonzero(~instance.ordered[self.whole]).tolist():
+            f = self.whole[k]
+            left = np.flatnonzero(domain.level[instance.offsets[f] : instance.offsets[f + 1]])
+            at[k], several[k] = left[0], len(left) > 1
+        return np.where(several, -1, instance.cell[instance.offsets[self.whole] + at])
+
     def _to_whole(self) -> None:
         """Move the choice of cells from a box's least point to the nearest values of the whole features."""
         coupling, instance, domain, m = self.coupling, self.instance, self.domain, len(self.coupling.quadratic.up)
         changes = self.box.t[:m].copy()
         for f, k in zip(self.whole.tolist(), coupling.slot[self.whole].tolist(), strict=True):
-            first = instance.offsets[f] + domain.lo[f]
+            first, level = instance.offsets[f], coupling.levels[f]
+            if level >= 0:  # the choice has the level of which most is in the least point
+                opened = instance.cell[first : instance.offsets[f + 1]]
+                changes[level : level + len(opened)] = opened == self.x[f]
+                continue
+            first += domain.lo[f]
             values = coupling.low[first : instance.offsets[f] + domain.hi[f] + 1]
             nearest = int(np.abs(values - changes[k]).argmin())
             changes[k], self.x[f] = values[nearest], instance.cell[first + nearest]
@@ -116,11 +137,11 @@ class TotalsSearch(CoupledBoxes):
 
     def is_done(self) -> bool:
         """Whether each tree has a single live leaf left, each whole feature a single cell, and that has been tried."""
-        live, lo = self.instance.leaf[self.domain.live], self.domain.lo[self.whole]
-        if len(live) > self.coupling.n_trees or (lo < self.domain.hi[self.whole]).any():
+        live, at = self.instance.leaf[self.domain.live], self._single_cells()
+        if len(live) > self.coupling.n_trees or (at < 0).any():
             return False
         x = np.zeros(len(self.x), np.int64)
-        x[self.whole] = self.instance.cell[self.instance.offsets[self.whole] + lo]
+        x[self.whole] = at
         return self._key(live, x) in self.closed
 
     def _key(self, leaves: IntArray, x: IntArray) -> bytes:
@@ -130,6 +151,7 @@ class TotalsSearch(CoupledBoxes):
 def couple_totals(
     cells: CellProblem,
     features: IntArray,
+    levels: IntArray,
     prices: tuple[FloatArray, FloatArray, FloatArray],
     forms: FloatArray,
     totals: IntArray,
@@ -141,13 +163,15 @@ def couple_totals(
     Parameters
     ----------
     cells : CellProblem
-        Over numbers, totals and other features.
-    features : (m,) int64
+        Over numbers, features of levels, totals and other features.
+    features : (n_numbers,) int64
         The numbers whose changes are added up.
+    levels : (n_listed,) int64
+        Features of which each open cell is a change, from 0 to 1: they come after the numbers, m in all.
     prices : triple of (m,) float64
-        What a unit of increase and of decrease costs, and the square of a change: all of them something, or none.
+        What a unit of increase and of decrease costs, and the square of a change: of all numbers something, or of none.
     forms : (n_totals + n_limits, m) float64
-        What the totals, and the other sums, make of the changes; none of them is 0.
+        What the totals, and the other sums, make of the changes.
     totals : (n_totals,) int64
         The totals, as features.
     ends : pair of (n_cells,) float64
@@ -155,34 +179,42 @@ def couple_totals(
     limits : (n_limits,) float64
         What the other sums are at most.
     """
-    part, opened, m = cells.partition, np.flatnonzero(cells.open), len(features)
+    part, opened, n, m = cells.partition, np.flatnonzero(cells.open), len(features), forms.shape[1]
     low, high = ends[0].copy(), ends[1].copy()
 
     def reach(i: int) -> float:
         return float(max(np.abs(low[part.cells_of(i)]).max(), np.abs(high[part.cells_of(i)]).max())) or 1.0
 
     # changes in parts of what they may be, and sums of such whose largest weight is 1
-    unit = np.array([reach(i) for i in features.tolist()]).reshape(m)
+    unit = np.append([reach(i) for i in features.tolist()], np.ones(m - n))
     forms = np.ascontiguousarray(forms * unit)
     size = np.abs(forms).max(axis=1, initial=0.0)
     size[size == 0] = 1.0
     forms = forms / size[:, None]
-    for i, of_one in zip([*features.tolist(), *totals.tolist()], [*unit, *size[: len(totals)]], strict=True):
+    for i, of_one in zip([*features.tolist(), *totals.tolist()], [*unit[:n], *size[: len(totals)]], strict=True):
         low[part.cells_of(i)] /= of_one
         high[part.cells_of(i)] /= of_one
     up, down, square = prices[0] * unit, prices[1] * unit, prices[2] * unit**2
+    if square.any():
+        square[n:] = OF_SQUARES * np.median(square[:n])
+        up[n:], down[n:] = up[n:] - square[n:], square[n:]
     dear = PENALTY * (np.maximum(up, down) + 2 * square).max(initial=0.0)
     beside = forms[len(totals) :]
-    least = np.concatenate([low[part.offsets[totals]], -np.abs(beside).sum(axis=1)])
-    most = np.concatenate([high[part.offsets[totals + 1] - 1], limits / size[len(totals) :]])
+    first = n + np.cumsum([0, *(int(cells.open[part.cells_of(i)].sum()) for i in levels.tolist())])
+    one_level = (np.arange(m) >= first[:-1, None]) & (np.arange(m) < first[1:, None])
+    least = np.concatenate([low[part.offsets[totals]], -np.abs(beside).sum(axis=1), np.ones(len(levels))])
+    most = np.concatenate([high[part.offsets[totals + 1] - 1], limits / size[len(totals) :], np.ones(len(levels))])
+    forms = np.concatenate([forms, one_level.astype(float)])
     binds = np.arange(len(forms)) >= len(totals)
-    slot = np.full(part.n_features, -1, np.int64)
-    slot[features], slot[totals] = np.arange(m), m + np.arange(len(totals))
+    slot, of_levels = np.full((2, part.n_features), -1, np.int64)
+    slot[features], slot[totals], of_levels[levels] = np.arange(n), m + np.arange(len(totals)), first[:-1]
+    feature = np.concatenate([features, np.full(m - n, -1), totals, np.full(len(forms) - len(totals), -1)])
     return Coupling(
         Quadratic(np.diag(square), np.zeros((0, m)), square, up, down),
         SumCosts(forms, np.full(len(forms), dear), least, most, binds, up, down),
-        np.concatenate([features, totals, np.full(len(limits), -1)]).astype(np.int64),
+        feature.astype(np.int64),
         slot,
+        of_levels,
         low[opened],
         high[opened],
         part.ensemble.n_trees,

@@ -44,6 +44,13 @@ def behind_pca(table: pd.DataFrame, y: Any, model: Any, n: int = 2) -> Pipeline:
     return make_pipeline(columns, model).fit(table, y)
 
 
+def all_behind_pca(table: pd.DataFrame, y: Any, model: Any, n: int = 3) -> Pipeline:
+    """A model of components of the numbers and the categories together."""
+    kinds = [name for name in table if table[name].dtype.kind not in "iuf"]
+    columns = make_column_transformer((OneHotEncoder(sparse_output=False), kinds), remainder="passthrough")
+    return make_pipeline(columns, StandardScaler(), PCA(n, random_state=0), model).fit(table, y)
+
+
 def whole_table(seed: int) -> tuple[pd.DataFrame, Any]:
     """Whole numbers, a category, and classes that depend on all of them."""
     rng = np.random.default_rng(seed)
@@ -59,10 +66,13 @@ def forest(seed: int) -> Any:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", {"l1": 1.0, "l2": 0.5}])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(9))
 def test_the_cheapest_of_all_rows_is_found(seed: int, norm: Any) -> None:
     table, y = whole_table(seed)
-    if seed < 4:
+    if seed > 5:
+        table["flag"] = (table.a + table.b) % 2
+        model = all_behind_pca(table, y, forest(seed), 2 + seed % 2)
+    elif seed < 4:
         model = behind_pca(table, y, forest(seed))
     else:
         table = table[["a", "b", "c"]]
@@ -115,10 +125,16 @@ def test_it_agrees_with_a_solver_of_matrices(kind: str, norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.MonkeyPatch, norm: str) -> None:
+@pytest.mark.parametrize("levels", [False, True])
+def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(
+    monkeypatch: pytest.MonkeyPatch, norm: str, levels: bool
+) -> None:
     """Of all boxes that a search bounds, and of points on the way to the data's rows with the target."""
     X, y = cancers()
-    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    trees = RandomForestClassifier(8, max_depth=4, random_state=0)
+    if levels:
+        X = X.iloc[:, :4].assign(kind=pd.qcut(X.iloc[:, 4], 4, labels=list("abcd")).astype(str))
+    model = all_behind_pca(X, y, trees) if levels else behind_pca(X, y, trees, 3)
     row, known = X[model.predict(X) == 0].iloc[[0]], X[model.predict(X) == 1]
     problem = Explainer(model, X).problem(row, 1, norm)
     assert isinstance(problem, Problem)
@@ -130,14 +146,16 @@ def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(monkeypatch: pytest.
 
     near = coded  # as near to the row as the target goes on the way, for each half of the rows' numbers as well
     for moved in (slice(None), slice(None, None, 2), slice(1, None, 2)):
-        way = np.zeros_like(coded)
+        way, fixed = np.zeros_like(coded), [problem.space.index("kind")] if levels else []
         way[:, moved] = (coded - origin)[:, moved]
+        start = np.tile(origin, (len(coded), 1))
+        start[:, fixed], way[:, fixed] = coded[:, fixed], 0.0
         less, more = np.zeros((len(way), 1)), np.ones((len(way), 1))
         for _ in range(30):
             middle = (less + more) / 2
-            met = have_target(origin + middle * way)[:, None]
+            met = have_target(start + middle * way)[:, None]
             less, more = np.where(met, less, middle), np.where(met, middle, more)
-        near = np.concatenate([near, origin + more * way])
+        near = np.concatenate([near, start + more * way])
     coded = near[have_target(near)]
     costs, made, seen = problem.costs(coded), list[total_boxes.TotalBoxes](), 0
 
@@ -187,8 +205,7 @@ def ranks(found: total_boxes.TotalBoxes, coded: FloatArray, instance: Any) -> Fl
     sums = []
     for i in total.totals:
         features, codes, weights = problem.trees.oblique_entries(int(total.nodes_of(i)[0]))
-        assert (codes < 0).all()
-        sums.append(coded[:, features] @ weights)
+        sums.append(np.where(codes < 0, coded[:, features], coded[:, features] == codes) @ weights)
     cells, out = part.locate(np.column_stack([coded, *sums])), []
     for i in range(part.n_features):
         number = np.full(part.widths[i], -1)
@@ -202,19 +219,21 @@ def ranks(found: total_boxes.TotalBoxes, coded: FloatArray, instance: Any) -> Fl
     ("kind", "words"),
     [
         ("l0", "the norm l0"),
-        ("categories", "categories, or numbers of few"),
+        ("categories", "so many categories, or listed values"),
         ("free", "squares of some of the changes"),
         ("quadratic", "costs that couple columns"),
     ],
 )
-def test_what_it_does_not_know_goes_to_a_solver_of_matrices(kind: str, words: str) -> None:
+def test_what_it_does_not_know_goes_to_a_solver_of_matrices(
+    kind: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     norm: Any = {"l0": "l0", "free": "l2", "quadratic": "mahalanobis"}.get(kind, "l1")
     table, y = cancers() if kind == "quadratic" else whole_table(0)
     features = {"a": {"weight": 0.0}} if kind == "free" else {}
     model: Any = behind_pca(table, y, forest(0))
     if kind == "categories":
-        columns = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-        model = make_pipeline(columns, StandardScaler(), PCA(3), forest(0)).fit(table, y)
+        monkeypatch.setattr(total_boxes, "MOST_LEVELS", 2)
+        model = all_behind_pca(table, y, forest(0))
     row = table[model.predict(table) == 0].iloc[[0]]
     e = Explainer(model, table, features=features).explain(row, 1, norm)[0]
     assert e.status == "optimal"
