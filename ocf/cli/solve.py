@@ -72,6 +72,9 @@ EXIT_CODES = """\
 When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
 """
 
+#: Different errors of rows that are told where the answers go to a file.
+FEW = 3
+
 #: Exit codes that rows can bring about, the gravest first.
 GRAVEST = (
     ExitCode.INTERRUPTED,
@@ -272,6 +275,9 @@ def solve(
         typer.echo(f"finished rows are kept in {checkpoint}: run the same command to go on", err=True)
     with uninterrupted(_tell_of_writing) if output is not None else nullcontext():
         code = code if _write(explanations, output) else ExitCode.USAGE
+    if output is not None:  # else they have been read by now
+        for line in _errors(explanations):
+            typer.echo(line, err=True)
     typer.echo(f"{_counted(explanations)} in {time.perf_counter() - begin:.1f} s", err=True)
     raise typer.Exit(code)
 
@@ -365,6 +371,17 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
 
         text = "".join(f"{to_text(explanation, in_flags)}\n\n" for explanation in explanations)
     return deliver(text, path)
+
+
+def _errors(explanations: Explanations) -> list[str]:
+    """What errors say, each once with its first row, the first few of them."""
+    first = dict[str, object]()
+    for explanation in explanations:
+        if explanation.status == "error":
+            first.setdefault(explanation.message, explanation.row)
+    said = [f"row {row}: {message}" for message, row in first.items()]
+    more = [f"and {counted(len(said) - FEW, 'other error')}"] if len(said) > FEW else []
+    return [*said[:FEW], *more]
 
 
 def _tell_of_writing() -> None:

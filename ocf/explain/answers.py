@@ -12,6 +12,7 @@ from ocf.explain.answer import TIMES
 from ocf.explain.explanation import Explanation
 from ocf.features.one_row import ChangedRow
 from ocf.models.foreseen import with_answers
+from ocf.solve.outcome import AT_GAP
 from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
 from ocf.verify.partway import partway_shown, partway_tables
@@ -233,7 +234,7 @@ def _margins(problem: Problem | LinearProblem) -> dict[str, float]:
 def _honest_status(outcome: Outcome) -> tuple[str, str]:
     """Status and message; a solver that stopped at a gap that was asked for has proven no optimality."""
     if outcome.status is Status.OPTIMAL and relative_gap(outcome.cost, outcome.bound) > 0:
-        return Status.FEASIBLE.value, outcome.message or "stopped at the gap that was asked for"
+        return Status.FEASIBLE.value, outcome.message or AT_GAP
     return outcome.status.value, outcome.message
 
 

@@ -31,6 +31,9 @@ CLOSE = 1e-6
 #: How a message begins where no limit ended the search.
 ROUNDED = "rounding (a narrow dtype, or a solver's tolerance)"
 
+#: What is said where the gap ended the search.
+AT_GAP = "stopped at the gap that was asked for"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -173,6 +176,8 @@ def advised(outcome: Outcome, options: SolverOptions, space: FeatureSpace | None
         return replace(outcome, message=with_remark(outcome.message, left))
     if outcome.message.startswith(ROUNDED):
         return replace(outcome, message=with_remark(outcome.message, _on_narrow_columns(space)))
+    if options.mip_gap > 0 and outcome.point is not None and gap <= options.mip_gap + CLOSE:
+        return replace(outcome, message=with_remark(outcome.message, AT_GAP))
     limit = options.time_limit
     struck = "a limit was reached" if limit is None or options.options else f"the time limit of {limit:g} s was reached"
     more = "give it more" if limit is None or options.options else f"give it more (time_limit={10 * limit:g})"

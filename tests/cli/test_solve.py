@@ -208,6 +208,7 @@ def test_completions_of_missing_values_come_from_a_table(
     answer = Answer(*asked, "--imputations", tmp_path / "one.csv", "-o", out)
     assert answer.code == 1
     assert "2 rows: 1 optimal, 1 error; 1 verified" in answer.err
+    assert f"row {second}: " in answer.err
     assert "lacks" in Explanations.from_json(out)[1].message
     both.assign(row=0.5).to_csv(tmp_path / "bad.csv", index=False)
     refused(*asked, "--imputations", tmp_path / "bad.csv", words=["'row'", "whole numbers"])
@@ -279,6 +280,21 @@ def test_one_failing_row_does_not_lose_the_others(ask: Callable[..., Answer], mo
     assert answer.code == 1
     assert "3 rows: 2 optimal, 1 error; 2 verified" in answer.err
     assert "Traceback" not in answer.err
+
+
+def test_errors_are_told_where_answers_go_to_a_file(
+    ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = iter(range(9))
+
+    def never(self: TreeAsking, *args: Any) -> Problem:
+        raise ValueError(f"no {next(calls) // 2}")
+
+    monkeypatch.setattr(TreeAsking, "pose", never)
+    answer = ask("--rows", "0:9", "-o", tmp_path / "out.json")
+    said = [line for line in answer.err.splitlines() if "no " in line]
+    assert [line.partition(":")[0] for line in said] == ["row 0", "row 2", "row 4"]
+    assert "and 2 other errors\n9 rows: 9 error; 0 verified" in answer.err
 
 
 INTERRUPTED = """
@@ -502,6 +518,7 @@ def test_solve_answers_the_rows_beside_faulty_ones(files: Path, changed: Callabl
     answer = Answer("solve", *asked, "--checkpoint", tmp_path / "rows.jsonl")
     assert answer.code == 1
     assert "5 rows: 3 optimal, 2 error; 3 verified" in answer.err
+    assert "infinite value; replace it" in answer.err
     found = Explanations.from_json(tmp_path / "o.json")
     assert [e.row for e in found if e.status == "error"] == [2, 3]
     assert re.search("['\"]old['\"]", found[2].message)

@@ -8,7 +8,7 @@ from small_problems import random_problem
 from ocf.cells.incumbent import Incumbent
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.solve.outcome import ROUNDED, Outcome, Run, advised, no_dearer_than_its_point
+from ocf.solve.outcome import AT_GAP, ROUNDED, Outcome, Run, advised, no_dearer_than_its_point
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
 
@@ -51,6 +51,13 @@ def test_an_infeasible_run_has_no_finite_bound() -> None:
     run.close(Status.INFEASIBLE, np.inf, "reduction")
     assert run.outcome().bound == np.inf
     assert run.outcome().point is None
+
+
+def test_a_gap_that_was_asked_for_is_no_limit() -> None:
+    found = Outcome(Status.FEASIBLE, np.zeros(1), 1.0, 0.8 - 1e-12, {})
+    assert advised(found, SolverOptions(mip_gap=0.2)).message == AT_GAP
+    assert "limit" in advised(found, SolverOptions(mip_gap=0.1)).message
+    assert "limit" in advised(replace(found, point=None, cost=None), SolverOptions(mip_gap=0.2)).message
 
 
 def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:
