@@ -33,6 +33,9 @@ ROUNDS = 3
 #: Halvings in the search for the bound by votes.
 HALVINGS = 12
 
+#: Part of the scores' size by which votes may miss a need, as sums in another order do.
+ROUNDING = 1e-12
+
 
 class Coupling(NamedTuple):
     """How the features of an instance are coupled, and where its cells lie.
@@ -473,7 +476,7 @@ def _votes_suffice(coupling: Coupling, instance: Instance, domain: Domain, most:
                     best = max(best, instance.gain[leaf, r])
             total += best
             size += abs(best)
-        if total < instance.need[r] - 1e-12 * size:
+        if total < instance.need[r] - ROUNDING * size:
             return False
     return True
 
@@ -522,8 +525,8 @@ def choose_cut(
             beyond, spare_beyond = _try_half(coupling, instance, domain, f, j, True, half, box)
             if not instance.ordered[f] and np.isinf(before):
                 continue  # the only level
-            before = np.inf if spare_before < 0 or before >= limit else max(before, bound)
-            beyond = np.inf if spare_beyond < 0 or beyond >= limit else max(beyond, bound)
+            before = np.inf if spare_before < -ROUNDING or before >= limit else max(before, bound)
+            beyond = np.inf if spare_beyond < -ROUNDING or beyond >= limit else max(beyond, bound)
             if np.isinf(before) and np.isinf(beyond):
                 return -1, j, np.inf, np.inf, True
             if np.isinf(before) or np.isinf(beyond):

@@ -196,7 +196,8 @@ def couple_totals(
         high[part.cells_of(i)] /= of_one
     up, down, square = prices[0] * unit, prices[1] * unit, prices[2] * unit**2
     if square.any():
-        square[n:] = OF_SQUARES * np.median(square[:n])
+        moves = [low[part.offsets[i]] < high[part.offsets[i + 1] - 1] for i in features.tolist()]
+        square[n:] = OF_SQUARES * np.median(square[:n][moves] if any(moves) else square[:n])
         up[n:], down[n:] = up[n:] - square[n:], square[n:]
     dear = PENALTY * (np.maximum(up, down) + 2 * square).max(initial=0.0)
     beside = forms[len(totals) :]

@@ -13,9 +13,14 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
-from sklearn.ensemble import BaggingClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from ocf import Explainer, Linear
 from ocf.arrays import FloatArray
@@ -67,10 +72,17 @@ def forest(seed: int) -> Any:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", {"l1": 1.0, "l2": 0.5}])
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("seed", range(11))
 def test_the_cheapest_of_all_rows_is_found(seed: int, norm: Any) -> None:
     table, y = whole_table(seed)
-    if seed > 5:
+    if seed > 8:  # sets of levels beside components of the same levels
+        components = all_behind_pca(table, y, "passthrough")[:-1]
+        columns = make_column_transformer((components, [*table]), (OrdinalEncoder(), ["kind"]))
+        own = HistGradientBoostingClassifier(
+            max_iter=5, min_samples_leaf=5, categorical_features=[3], random_state=seed
+        )
+        model = make_pipeline(columns, own).fit(table, y)
+    elif seed > 5:
         table["flag"] = (table.a + table.b) % 2
         model = all_behind_pca(table, y, forest(seed), 2 + seed % 2)
     elif seed < 4:
@@ -185,6 +197,7 @@ def test_no_point_of_use_is_cut_off_or_cheaper_than_its_box(
     monkeypatch.setattr(total_boxes, "boxes_of_totals", boxes)
     monkeypatch.setattr(coupled_boxes, "bound_box", bound)
     monkeypatch.setattr(LeafChoices, "start", lambda *_: None)  # no first point, by which all is too dear
+    monkeypatch.setattr(totals, "OF_SQUARES", 0.5)  # bounds hold with any
     e = Explainer(model, X).explain(row, 1, norm)[0]
     assert e.status == "optimal"
     assert seen > 1000
