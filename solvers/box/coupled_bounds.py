@@ -1,7 +1,7 @@
 r"""Bounds of boxes by a cost that couples features: a form over changes, and a rest that cells have each.
 
 The form is a sum of squares (`ocf.solvers.box.quadratic`) or of absolute values (`ocf.solvers.box.sums`), or it is
-what the changes cost whose sums, totals that have cells themselves, lie in their ranges.
+what the changes cost, or they and their squares, whose sums, totals that have cells themselves, lie in their ranges.
 
 What `ocf.solvers.box.propagation` does with the costs of cells is done here with the tangent at the least point of the
 box, which is a sum over features, and with the form itself where that tells more:

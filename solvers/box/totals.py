@@ -1,10 +1,11 @@
 """Branch-and-bound over boxes of cells of numbers and of totals: trees of hyperplanes.
 
 A total is a sum of changes that has cells of its own (`ocf.cells.totals`). What a box costs at least is a small linear
-program, in the changes alone, whose sums lie in the box's ranges of totals (`ocf.solvers.box.sums`); with its
-multipliers each cell has a price, by which leaves die and sides move in as where nothing is coupled. A box whose least
-point has the target is done with when the cheapest point of that point's leaves, in exact arithmetic, costs no more
-than the box does at least; so is a box of a single choice of leaves, once it has been tried.
+program, in the changes alone, whose sums lie in the box's ranges of totals (`ocf.solvers.box.sums`), or one of squares
+(`ocf.solvers.box.squares`); with its multipliers each cell has a price, by which leaves die and sides move in as where
+nothing is coupled. A category that totals weigh has a change between 0 and 1 for each level, which add up to 1. A box
+whose least point has the target is done with when the cheapest point of that point's leaves, in exact arithmetic, costs
+no more than the box does at least; so is a box of a single choice of leaves, once it has been tried.
 """
 
 from __future__ import annotations
