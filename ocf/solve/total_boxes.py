@@ -145,7 +145,7 @@ def boxes_of_totals(
         np.append(of_line.a_down[features], none),
         np.append(_squares(columns)[features], none),
     )
-    forms = np.hstack([forms[:, features], np.array([row[level] for row in rows]).reshape(len(rows), -1)])
+    forms = np.hstack([forms[:, features], np.array([row[level] for row in rows]).reshape(len(rows), len(level))])
     limits = np.array([side for _, side in model.relation_rows])
     totals = np.array(total.totals, int)
     coupling = couple_totals(cells, features, model.listed, prices, forms, totals, (low, high), limits)

@@ -130,11 +130,12 @@ def test_leaf_by_leaf_and_the_whole_model_check_each_other() -> None:
     ocean = explainer.explain(table.iloc[[2]], target=target, formulation="ocean", cross_check=True)[0]
     assert ocean.method["cross_check"]["formulation"] == "hyperplanes"
     assert ocean.method["cross_check"]["verdict"] == "agrees"
-    # squares are met by tangents, which both solvers take
-    squares = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
-    assert squares.method["cross_check"]["solver"] == "highs"
-    assert "scip" in squares.method["solver"]
-    assert squares.method["cross_check"]["formulation"] == "ocean_hyperplanes"
-    assert squares.method["cross_check"]["verdict"] == "agrees"
+    # squares are met by tangents, which solvers of matrices take
+    for asked, solver, other in (("auto", "box", "highs"), ("scip", "scip", "highs"), ("highs", "highs", "scip")):
+        squares = explainer.explain(table.iloc[[2]], target=target, norm="l2", solver=asked, cross_check=True)[0]
+        assert squares.method["cross_check"]["solver"] == other
+        assert squares.method["cross_check"]["verdict"] == "agrees"
+        assert squares.method["cross_check"]["formulation"] == "ocean_hyperplanes"
+        assert solver in squares.method["solver"]
     with pytest.raises(ProblemError, match="nothing to check it by"):
         Explainer(tree, data=table).explain(table.iloc[[2]], target=1, split_margin=0.01, cross_check=True)
