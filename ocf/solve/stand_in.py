@@ -33,8 +33,8 @@ from ocf.support.numba_cache import at_hand
 SECONDS = 20.0
 
 #: Seconds that a row must have left for compiling the kernels of LP bounds, which takes five on a machine at rest, and
-#: those for costs that couple features, which takes thirty.
-FOR_BOUNDS, FOR_COUPLED = 10.0, 60.0
+#: those for costs that couple features, which takes 45.
+FOR_BOUNDS, FOR_COUPLED = 10.0, 90.0
 
 
 @dataclass

@@ -353,7 +353,7 @@ def test_kernels_that_are_not_compiled_in_time_leave_a_row_to_others(monkeypatch
     model = behind_pca(X, y, RandomForestClassifier(3, max_depth=3, random_state=0))
     row = X[model.predict(X) == 0].iloc[[0]]
     monkeypatch.setattr(stand_in, "at_hand", lambda kernel: False)
-    for seconds, solver in ((30.0, "scip"), (90.0, "box")):
+    for seconds, solver in ((60.0, "scip"), (200.0, "box")):
         e = Explainer(model, X).explain(row, 1, time_limit=seconds)[0]
         assert (e.status, solver in e.method["solvers"]) == ("optimal", True)
 
