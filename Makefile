@@ -9,7 +9,7 @@ PAPERS_OUT ?= paper-results
 # sources are compiled once, and not by each process that a test starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test slow elsewhere variant lowest check layout lint format types docs bench papers clean help
+.PHONY: demo test slow kernels elsewhere variant lowest check layout lint format types docs bench papers clean help
 
 help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
@@ -54,6 +54,10 @@ test: $(VENV)/.dev
 # the same answers are due from other kernels of linear algebra and other processors
 ELSEWHERE := OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/elsewhere
 
+# once, and not by each process of the tests
+kernels: $(VENV)/.tools
+	$(BIN)/python -m ocf warm-up
+
 # compiles for two minutes, in which the tests would wait
 elsewhere: $(VENV)/.tools
 	$(ELSEWHERE) $(BIN)/python -m ocf warm-up
@@ -74,7 +78,7 @@ lowest:
 
 check:
 	$(MAKE) $(VENV)/.tools
-	$(MAKE) --jobs 2 $(VENV)/.wheels lint types docs elsewhere
+	$(MAKE) --jobs 2 kernels $(VENV)/.wheels lint types docs elsewhere
 	$(MAKE) test slow
 
 # an editable install hides the mapping of formulations/ and solvers/ from tools, so they look at what a user gets
