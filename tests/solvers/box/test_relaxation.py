@@ -171,7 +171,7 @@ def test_an_lp_around_a_basis_has_the_optimum_of_the_whole_and_is_smaller(monkey
     """From box to box within each other, and back to one that lies elsewhere."""
     monkeypatch.setattr(partial_lp, "SLACK", np.inf)
     smaller = steps = warm = cold = 0
-    for seed in range(6):
+    for seed in range(12):
         cells = large_problem(seed)
         instance = make_instance(cells)
         nested, others = (boxes_within_each_other(instance, 2 * seed + k, 5) for k in (0, 1))
@@ -196,6 +196,6 @@ def test_an_lp_around_a_basis_has_the_optimum_of_the_whole_and_is_smaller(monkey
             warm, cold = warm + lp.lp.iterations - begun, cold + entire.lp.iterations
             optimum = relaxed_bound(instance, domain, exact.multipliers, work)
             assert relaxed_bound(instance, domain, found.multipliers, work) == pytest.approx(optimum, abs=1e-6)
-    assert steps > 50
-    assert smaller > 2
+    assert steps > 100
+    assert smaller > 10
     assert warm < cold / 2
