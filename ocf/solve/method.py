@@ -63,7 +63,7 @@ trees                        box    SCIP
 ===========================  =====  =====
 
 And by l2, in another run; "all behind" are eight numbers, a whole number, a flag and the eight columns of two one-hot
-encoded categories, three rows by l1 and l2:
+encoded categories, three rows by l1 and l2, with other work on the machine:
 
 ==============================  =====  =====
 trees                           box    SCIP

@@ -132,7 +132,7 @@ def boxes_of_totals(
         span, least, most = part.cells_of(i), end.low[0], end.high[-1]
         opened[span] &= (end.low <= most) & (end.high >= least)
         low[span], high[span], cost[span] = np.clip(end.low, least, most), np.clip(end.high, least, most), 0.0
-    level = _open_levels(part, columns, model.listed, opened)
+    level = _opened_columns(part, columns, model.listed, opened)
     cost[np.isin(part.cell_feature, model.listed)] = 0.0
     alive = part.reachable if live is None else live & part.reachable
     alive = alive & ~np.isin(np.arange(len(alive)), problem.dead)
@@ -152,7 +152,7 @@ def boxes_of_totals(
     return TotalBoxes(cells, coupling, np.array(sorted(values), np.int64))
 
 
-def _open_levels(part: Partition, columns: MoveColumns, levels: IntArray, opened: BoolArray) -> IntArray:
+def _opened_columns(part: Partition, columns: MoveColumns, levels: IntArray, opened: BoolArray) -> IntArray:
     """Columns of the open cells of features that have one for each value; closes cells that are no column's."""
     out = []
     for i in levels.tolist():

@@ -188,16 +188,33 @@ def _solve(quadratic: Quadratic, n: int, scratch: ActiveSet) -> None:
     for a in range(n):
         i = scratch.free[a]
         for b in range(a + 1):
-            total = quadratic.matrix[i, scratch.free[b]]
+            factor[a, b] = quadratic.matrix[i, scratch.free[b]]
+        step[a] = -0.5 * (scratch.gradient[i] + scratch.piece[i])
+    solve_by_factors(factor, step, n, RIDGE)
+
+
+@helper
+def solve_by_factors(factor: FloatArray, step: FloatArray, n: int, ridge: float) -> None:
+    """Solve a system of n equations, whose matrix is positive semidefinite, in the place of its right side.
+
+    Parameters
+    ----------
+    factor : (n, n) float64
+        The matrix, of which the lower half is read; overwritten with its factor. It may be larger.
+    step : (n,) float64
+        The right side; overwritten. It may be larger.
+    n : int
+    ridge : float
+        Added to the diagonal, so that the matrix can be factored.
+    """
+    for a in range(n):
+        for b in range(a + 1):
+            total = factor[a, b]
             for c in range(b):
                 total -= factor[a, c] * factor[b, c]
-            if a == b:
-                factor[a, a] = np.sqrt(max(total + RIDGE, 0.5 * RIDGE))
-            else:
-                factor[a, b] = total / factor[b, b]
+            factor[a, b] = np.sqrt(max(total + ridge, 0.5 * ridge)) if a == b else total / factor[b, b]
     for a in range(n):
-        i = scratch.free[a]
-        total = -0.5 * (scratch.gradient[i] + scratch.piece[i])
+        total = step[a]
         for c in range(a):
             total -= factor[a, c] * step[c]
         step[a] = total / factor[a, a]

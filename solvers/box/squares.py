@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.solvers.box.quadratic import EPS, least_between
+from ocf.solvers.box.quadratic import EPS, least_between, solve_by_factors
 from ocf.solvers.box.sums import SumCosts
 from ocf.support.loops import fill
 from ocf.support.numba_cache import helper
@@ -220,7 +220,7 @@ def _solve(costs: SumCosts, square: FloatArray, n: int, table: DualTable) -> int
 @helper
 def _newton(costs: SumCosts, square: FloatArray, n: int, table: DualTable) -> None:
     """Newton's step of the active sums, by Cholesky's factors."""
-    factor, step, largest = table.matrix, table.step, 0.0
+    largest = 0.0
     for a in range(n):
         one = table.active[a]
         for b in range(a + 1):
@@ -228,25 +228,10 @@ def _newton(costs: SumCosts, square: FloatArray, n: int, table: DualTable) -> No
             for i in range(len(square)):
                 if table.piece[i] == 1 or table.piece[i] == 3:
                     total += costs.forms[one, i] * costs.forms[other, i] / (2.0 * square[i])
-            factor[a, b] = total
-        largest = max(largest, factor[a, a])
-    ridge = RIDGE * max(largest, 1e-100)
-    for a in range(n):
-        for b in range(a + 1):
-            total = factor[a, b]
-            for c in range(b):
-                total -= factor[a, c] * factor[b, c]
-            factor[a, b] = np.sqrt(max(total, 0.0) + ridge) if a == b else total / factor[b, b]
-    for a in range(n):
-        total = table.miss[a]
-        for c in range(a):
-            total -= factor[a, c] * step[c]
-        step[a] = total / factor[a, a]
-    for a in range(n - 1, -1, -1):
-        total = step[a]
-        for c in range(a + 1, n):
-            total -= factor[c, a] * step[c]
-        step[a] = total / factor[a, a]
+            table.matrix[a, b] = total
+        largest = max(largest, table.matrix[a, a])
+        table.step[a] = table.miss[a]
+    solve_by_factors(table.matrix, table.step, n, RIDGE * max(largest, 1e-100))
 
 
 @helper
