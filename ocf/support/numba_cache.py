@@ -20,11 +20,12 @@ from typing import Any
 
 from numba import config, njit
 from numba.core import event
+from numba.core.types.misc import unliteral
 from numba.misc.appdirs import AppDirs
 
 logger = logging.getLogger(__name__)
 
-#: What is said. Compiling takes 20 to 30 seconds in all, most of it for the first row.
+#: What is said. Compiling takes some two minutes in all, half a minute of that for the first row.
 MESSAGE = "compiling the search kernels for this machine, once; the first row takes up to a minute longer"
 
 #: The files with kernels, and with the tuples and constants that they are compiled with.
@@ -150,16 +151,23 @@ def at_hand(kernel: Any) -> bool:
 
 
 def _called(function: Callable[..., Any], **options: bool) -> Any:
-    CALLED.append(
-        _cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy", **options)(function))
-    )
+    made = njit(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy", **options)(function)
+    CALLED.append(_cached(_by_types(made)))
     return CALLED[-1]
 
 
 def _helping(function: Callable[..., Any], **options: bool) -> Any:
     """What kernels alone call is compiled into them, and needs neither a cache nor what translates arguments."""
     without = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    return njit(nogil=True, error_model="numpy", **without, **options)(function)
+    return _by_types(njit(nogil=True, error_model="numpy", **without, **options)(function))
+
+
+def _by_types(dispatcher: Any) -> Any:
+    """Have a function be compiled once for all arguments of the same types; Numba does it anew for each constant."""
+    if hasattr(dispatcher, "get_call_template"):
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: template(tuple(map(unliteral, args)), kws)
+    return dispatcher
 
 
 def _cached(dispatcher: Any) -> Any:

@@ -21,7 +21,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.reduction import TOLERANCE
 from ocf.problem.costs import form_matrix
 from ocf.solvers.box.coupled_bounds import Coupling, least_around, least_choice
-from ocf.solvers.box.coupled_boxes import CoupledBoxes
+from ocf.solvers.box.coupled_boxes import CoupledBoxes, CoupledWorker
 from ocf.solvers.box.instance import Instance, copied, make_instance
 from ocf.solvers.box.points import meets_target
 from ocf.solvers.box.quadratic import EPS, Quadratic
@@ -148,9 +148,63 @@ class CoupledSearch(CoupledBoxes):
     ) -> None:
         super().__init__(cells, *make_coupling(cells), options, cutoff)
         self.confirm = confirm
-        self.number = np.full(len(cells.live), -1, np.int64)
-        self.number[self.instance.leaf] = np.arange(len(self.instance.leaf))
         self.placed: dict[bytes, Placement | None] = {}
+
+    def worker(self) -> ChoiceWorker:
+        """What visits boxes, for one thread."""
+        return ChoiceWorker(self)
+
+    def offer(self, x: IntArray) -> float:
+        """Judge a choice of cells, and keep it if it is the best; its cost, inf where it is not admissible.
+
+        Parameters
+        ----------
+        x : (n_features,) int64
+            Cells of the partition.
+        """
+        with self.judging:
+            return self._judged(x)
+
+    def _judged(self, x: IntArray) -> float:
+        leaves = self.cells.partition.leaves_at(x)
+        values = self.cells.values
+        assert values is not None
+        key = values.of_model(leaves).tobytes()
+        if key in self.closed or self.cells.is_excluded(leaves):
+            return np.inf
+        margins = self.cells.margins(leaves)
+        if not (self.cells.live[leaves].all() and (margins >= 0).all()):
+            return np.inf
+        uncertain = bool((margins < self.cells.requirements.error_bound).any())
+        if x.tobytes() not in self.placed:
+            self.placed[x.tobytes()] = self.cells.place(x, cutoff=min(self.upper, self.cutoff))
+        placed = self.placed[x.tobytes()]
+        if placed is None:
+            return np.inf
+        if uncertain and placed.point is not None and self.confirm is not None and not self.confirm(x.copy()):
+            self.closed.add(key)
+            self.refused += 1
+            return np.inf
+        if placed.leaves_open:
+            self.left_open = min(self.left_open, placed.bound)
+        cost = placed.cost
+        if cost < min(self.upper, self.cutoff):
+            self.keep(x, cost)
+        return cost
+
+
+class ChoiceWorker(CoupledWorker):
+    """One thread's part of a search by choices of cells.
+
+    Parameters
+    ----------
+    search : CoupledSearch
+    """
+
+    def __init__(self, search: CoupledSearch) -> None:
+        super().__init__(search)
+        self.number = np.full(len(search.cells.live), -1, np.int64)
+        self.number[self.instance.leaf] = np.arange(len(self.instance.leaf))
 
     def look(self) -> float:
         """Cost of the cheapest point in the cells of a box's least point, if it is admissible; else inf."""
@@ -160,8 +214,8 @@ class CoupledSearch(CoupledBoxes):
         # exact arithmetic takes its time, and what lies next to the point may be cheaper
         t, lower = self.box.t.copy(), self.descended(self.x.copy())
         self.box.t[:] = t
-        cost = self.offer(lower)
-        return cost if np.array_equal(lower, self.x) or cost < np.inf else self.offer(self.x)
+        cost = self.search.offer(lower)
+        return cost if np.array_equal(lower, self.x) or cost < np.inf else self.search.offer(self.x)
 
     def is_done(self) -> bool:
         """Whether each tree of the model has a single live leaf left, and their choice is excluded."""
@@ -169,7 +223,7 @@ class CoupledSearch(CoupledBoxes):
         live = self.instance.leaf[:first_of_cells][self.domain.live[:first_of_cells]]
         if len(live) > self.coupling.n_trees:
             return False
-        return live.tobytes() in self.closed or self.cells.is_excluded(live)
+        return live.tobytes() in self.search.closed or self.search.cells.is_excluded(live)
 
     def descended(self, x: IntArray) -> IntArray:
         """Where one ends that goes from a choice of cells with the target to cheaper ones next to it.
@@ -219,38 +273,3 @@ class CoupledSearch(CoupledBoxes):
             out.append(x.copy())
             out[-1][f] = cell
         return out
-
-    def offer(self, x: IntArray) -> float:
-        """Judge a choice of cells, and keep it if it is the best; its cost, inf where it is not admissible.
-
-        Parameters
-        ----------
-        x : (n_features,) int64
-            Cells of the partition.
-        """
-        leaves = self.cells.partition.leaves_at(x)
-        values = self.cells.values
-        assert values is not None
-        key = values.of_model(leaves).tobytes()
-        if key in self.closed or self.cells.is_excluded(leaves):
-            return np.inf
-        margins = self.cells.margins(leaves)
-        if not (self.cells.live[leaves].all() and (margins >= 0).all()):
-            return np.inf
-        uncertain = bool((margins < self.cells.requirements.error_bound).any())
-        if x.tobytes() not in self.placed:
-            self.placed[x.tobytes()] = self.cells.place(x, cutoff=min(self.upper, self.cutoff))
-        placed = self.placed[x.tobytes()]
-        if placed is None:
-            return np.inf
-        if uncertain and placed.point is not None and self.confirm is not None and not self.confirm(x.copy()):
-            self.closed.add(key)
-            self.refused += 1
-            return np.inf
-        if placed.leaves_open:
-            self.left_open = min(self.left_open, placed.bound)
-        cost = placed.cost
-        if cost < min(self.upper, self.cutoff):
-            self.best, self.upper = x.copy(), cost
-            self.limit = min(self.limit, cost - self.tolerance * abs(cost))
-        return cost

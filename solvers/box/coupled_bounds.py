@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_between, cheapest_open
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, Workspace, propagate
 from ocf.solvers.box.quadratic import EPS, ActiveSet, Quadratic, least_between, minimise
 from ocf.solvers.box.squares import DualTable, least_squares
-from ocf.solvers.box.sums import SimplexTable, SumCosts, least_sum, sum_within
+from ocf.solvers.box.sums import SimplexTable, Slopes, SumCosts, least_sum, sum_within
 from ocf.support.loops import copy_to, fill
 from ocf.support.numba_cache import helper, kernel
 
@@ -84,13 +84,12 @@ class Box(NamedTuple):
     price : (n_live,) float64
         Least cost in each leaf's part.
     inner_t, inner_low, inner_high : (m + n_sums,) float64
+        Least point and ends of a part of it.
+    slopes, inner_slopes : Slopes
+        Of the bounds of sums: of the box, and of a part, whose multipliers start at those of the box.
     scratch : ActiveSet
     table : SimplexTable
     dual : DualTable
-        Of the same multipliers and slopes as the table.
-    inner_table : SimplexTable
-    inner_dual : DualTable
-        Its multipliers start at those of the box.
     """
 
     t: FloatArray
@@ -102,11 +101,11 @@ class Box(NamedTuple):
     inner_t: FloatArray
     inner_low: FloatArray
     inner_high: FloatArray
+    slopes: Slopes
+    inner_slopes: Slopes
     scratch: ActiveSet
     table: SimplexTable
     dual: DualTable
-    inner_table: SimplexTable
-    inner_dual: DualTable
 
 
 @kernel
@@ -189,7 +188,7 @@ def least_in(coupling: Coupling, instance: Instance, domain: Domain, box: Box) -
         if f >= 0:
             box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
             box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
-    least = rest + _least_form(coupling, box.low, box.high, box.t, box.scratch, box.table, box.dual)
+    least = rest + _least_form(coupling, box.low, box.high, box.t, box.slopes, box)
     sum_within(coupling.sums, box.low, box.high, box.t)
     return least
 
@@ -216,16 +215,15 @@ def _least_form(
     low: FloatArray,
     high: FloatArray,
     t: FloatArray,
-    scratch: ActiveSet,
-    table: SimplexTable,
-    dual: DualTable,
+    slopes: Slopes,
+    box: Box,
 ) -> float:
     """Least value of the form between two ends; writes where it is, and its slopes there."""
     if len(coupling.sums.price) == 0:
-        return max(minimise(coupling.quadratic, low, high, t, scratch), 0.0)
+        return max(minimise(coupling.quadratic, low, high, t, box.scratch), 0.0)
     if len(coupling.quadratic.diagonal) > 0 and coupling.quadratic.diagonal[0] > 0:
-        return max(least_squares(coupling.sums, coupling.quadratic.diagonal, low, high, t, dual), 0.0)
-    return max(least_sum(coupling.sums, low, high, t, table), 0.0)
+        return max(least_squares(coupling.sums, coupling.quadratic.diagonal, low, high, t, slopes, box.dual), 0.0)
+    return max(least_sum(coupling.sums, low, high, t, slopes, box.table), 0.0)
 
 
 @kernel
@@ -254,9 +252,10 @@ def price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain
         for j in range(first, last + 1):
             price = 0.0
             if i >= 0:
-                price = _tangent_between(quadratic, i, coupling.low[j], coupling.high[j], box)
+                price = _tangent_between(quadratic, i, box.slope[i], box.t[i], coupling.low[j], coupling.high[j])
             elif level >= 0:
-                price = _tangent_of_level(quadratic, level + j - instance.offsets[f], box)
+                k = level + j - instance.offsets[f]
+                price = _tangent_of_level(quadratic, k, box.slope[k], box.t[k])
             largest = max(largest, abs(price))
             priced.cost[j] = price + instance.cost[j]
         size += largest
@@ -266,10 +265,10 @@ def price_cells(coupling: Coupling, instance: Instance, priced: Instance, domain
         far = max(abs(box.low[i]), abs(box.high[i]))
         for k in range(len(scratch.sums)):
             weight += abs(quadratic.forms[k, i] * scratch.sums[k]) * far
-        for k in range(len(box.table.sign)):
-            weight += abs(coupling.sums.forms[k, i] * box.table.sign[k]) * far
+        for k in range(len(box.slopes.sign)):
+            weight += abs(coupling.sums.forms[k, i] * box.slopes.sign[k]) * far
     size += 2.0 * weight
-    return constant - (len(scratch.sums) + len(box.table.sign) + len(box.t) + 16) * EPS * size
+    return constant - (len(scratch.sums) + len(box.slopes.sign) + len(box.t) + 16) * EPS * size
 
 
 @helper
@@ -288,19 +287,19 @@ def _beside_cells(coupling: Coupling, box: Box) -> float:
 
 
 @helper
-def _tangent_between(quadratic: Quadratic, i: int, low: float, high: float, box: Box) -> float:
+def _tangent_between(quadratic: Quadratic, i: int, slope: float, t: float, low: float, high: float) -> float:
     """What the tangent at the least point, and a change besides, cost at least between two ends of a change or sum."""
     if i >= len(quadratic.up):
-        return least_between(0.0, 0.0, box.slope[i], low, high)
-    beyond = max(low - box.t[i], box.t[i] - high, 0.0)
-    price = least_between(quadratic.up[i], quadratic.down[i], box.slope[i], low, high)
+        return least_between(0.0, 0.0, slope, low, high)
+    beyond = max(low - t, t - high, 0.0)
+    price = least_between(quadratic.up[i], quadratic.down[i], slope, low, high)
     return price + quadratic.diagonal[i] * beyond * beyond
 
 
 @helper
-def _tangent_of_level(quadratic: Quadratic, i: int, box: Box) -> float:
+def _tangent_of_level(quadratic: Quadratic, i: int, slope: float, t: float) -> float:
     """What the tangent at the least point, and a change besides, cost where a change is 1 and its neighbours are 0."""
-    return box.slope[i] + quadratic.up[i] + quadratic.diagonal[i] * (1.0 - 2.0 * box.t[i])
+    return slope + quadratic.up[i] + quadratic.diagonal[i] * (1.0 - 2.0 * t)
 
 
 @helper
@@ -319,10 +318,8 @@ def _find_minima(priced: Instance, first: int, last: int) -> None:
 def _least_part(coupling: Coupling, box: Box) -> float:
     """Least value of the form between the inner ends."""
     copy_to(box.inner_t, box.t)
-    copy_to(box.inner_dual.sign, box.dual.sign)
-    return _least_form(
-        coupling, box.inner_low, box.inner_high, box.inner_t, box.scratch, box.inner_table, box.inner_dual
-    )
+    copy_to(box.inner_slopes.sign, box.slopes.sign)
+    return _least_form(coupling, box.inner_low, box.inner_high, box.inner_t, box.inner_slopes, box)
 
 
 @helper
@@ -370,9 +367,9 @@ def _move_ends(coupling: Coupling, instance: Instance, domain: Domain, limit: fl
 
 
 @helper
-def _price_leaves(coupling: Coupling, instance: Instance, domain: Domain, base: float, limit: float, box: Box) -> bool:
-    """Rule of the leaves; writes the least cost in each one that lives. Whether any died."""
-    rest, died = 0.0, False
+def _price_leaves(coupling: Coupling, instance: Instance, domain: Domain, base: float, limit: float, box: Box) -> None:
+    """Rule of the leaves; writes the least cost in each one that lives."""
+    rest = 0.0
     for f in range(len(box.rest)):
         rest += box.rest[f]
     for leaf in range(instance.trees[coupling.n_trees]):
@@ -385,8 +382,6 @@ def _price_leaves(coupling: Coupling, instance: Instance, domain: Domain, base: 
         box.price[leaf] = price
         if price >= limit:
             domain.live[leaf] = False
-            died = True
-    return died
 
 
 @helper
@@ -450,14 +445,14 @@ def _cost_of_votes(
     for leaf in range(instance.trees[coupling.n_trees]):
         if domain.live[leaf]:
             most = max(most, box.price[leaf])
-    if not _votes_suffice(coupling, instance, domain, most, box):
+    if not _votes_suffice(instance, domain.live, box.price, coupling.n_trees, most):
         return limit
-    if _votes_suffice(coupling, instance, domain, base, box):
+    if _votes_suffice(instance, domain.live, box.price, coupling.n_trees, base):
         return base
     missed, met = base, most
     for _ in range(HALVINGS):
         middle = 0.5 * (missed + met)
-        if _votes_suffice(coupling, instance, domain, middle, box):
+        if _votes_suffice(instance, domain.live, box.price, coupling.n_trees, middle):
             met = middle
         else:
             missed = middle
@@ -465,14 +460,14 @@ def _cost_of_votes(
 
 
 @helper
-def _votes_suffice(coupling: Coupling, instance: Instance, domain: Domain, most: float, box: Box) -> bool:
+def _votes_suffice(instance: Instance, live: BoolArray, price: FloatArray, n_trees: int, most: float) -> bool:
     """Whether the leaves that cost no more, and what is not priced leaf by leaf, may meet all requirements."""
     for r in range(len(instance.need)):
         total, size = 0.0, abs(instance.need[r])
         for tree in range(len(instance.trees) - 1):
             best = -np.inf
             for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
-                if domain.live[leaf] and (tree >= coupling.n_trees or box.price[leaf] <= most):
+                if live[leaf] and (tree >= n_trees or price[leaf] <= most):
                     best = max(best, instance.gain[leaf, r])
             total += best
             size += abs(best)
@@ -512,7 +507,7 @@ def choose_cut(
     best_f, best_j, best_score, best_before, best_beyond, shrank = -1, -1, -1.0, bound, bound, False
     least_in(coupling, instance, domain, box)
     room = limit - bound if limit < np.inf else 1.0 + abs(bound)
-    spare = max(_slack(coupling, instance, domain, 0, box), 1e-12)
+    spare = max(_slack(instance, domain, coupling.n_trees, 0), 1e-12)
     for f in range(len(coupling.slot)):
         first, last = _ends(instance, domain, f)
         here, tried = least_cell(coupling, instance, domain, f, box), -1
@@ -690,23 +685,23 @@ def _try_half(
         box.inner_high[i] = coupling.high[instance.offsets[f] + half.hi[f]]
     elif coupling.levels[f] >= 0:
         _open_levels(coupling, instance, half, f, box.inner_low, box.inner_high)
-    return cost + _least_part(coupling, box), _slack(coupling, instance, half, f, box)
+    return cost + _least_part(coupling, box), _slack(instance, half, coupling.n_trees, f)
 
 
 @helper
-def _slack(coupling: Coupling, instance: Instance, half: Domain, f: int, box: Box) -> float:
+def _slack(instance: Instance, half: Domain, n_trees: int, f: int) -> float:
     """By how much the best live leaves that meet a half on feature f exceed the needs, in parts of the scores' size."""
     out = np.inf
     for r in range(len(instance.need)):
         total, size = 0.0, 1e-300
-        for tree in range(coupling.n_trees):
+        for tree in range(n_trees):
             best = -np.inf
             for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
                 if half.live[leaf] and instance.gain[leaf, r] > best and _meets(instance, half, leaf, f):
                     best = instance.gain[leaf, r]
             total += best
             size += abs(best)
-        for tree in range(coupling.n_trees, len(instance.trees) - 1):
+        for tree in range(n_trees, len(instance.trees) - 1):
             best = -np.inf
             for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
                 if half.live[leaf]:

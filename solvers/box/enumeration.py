@@ -94,7 +94,7 @@ class NearestBoxes:
         if not cells.infeasible:
             shared.start(cells, 0.0)
             worker = _Enumerator(shared)
-            while (node := shared.take(0, None)[0]) is not None:
+            while (node := shared.take(0, None)) is not None:
                 self.complete_to = min(shared.bound(), shared.limit)
                 yield from worker.known_below(self.complete_to)
                 shared.give(0, worker.visit(node), plunge=False)

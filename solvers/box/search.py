@@ -24,16 +24,13 @@ node, and a node is pruned by the sum over trees of the best live leaf and by bo
 a node is searched by `ocf.solvers.box.dive` for a number of boxes and what is left of it goes back into the queue: the
 paper's mixture of strategies (section VII.F), best-first between dives and depth-first within.
 
-Workers look at different nodes at the same time (section VII.C) and prune by the same incumbent. One worker visits
-the nodes in the same order every time; several do not, but prove the same cost.
+Workers share the queue, see `ocf.solvers.box.open_boxes`.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from contextvars import copy_context
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,8 +40,8 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import log_compilation
 from ocf.cells.reduction import TOLERANCE
 from ocf.cells.reduction import reduce as reduce_cells
-from ocf.errors import TimeLimitError
 from ocf.solvers.box.dive import dive
+from ocf.solvers.box.open_boxes import visit_all
 from ocf.solvers.box.propagation import propagate
 from ocf.solvers.box.shared import Shared
 from ocf.solvers.box.worker import Worker
@@ -150,58 +147,8 @@ def solve_cells(
         log_compilation(propagate)
         log_compilation(dive)
         shared.start(reduction.cells, reduction.bound)
-        _run([worker(shared) for _ in range(shared.options.threads)], shared)
+        visit_all(shared, [worker(shared) for _ in range(shared.options.threads)])
     return _result(shared)
-
-
-def _run(workers: list[Worker], shared: Shared) -> None:
-    """Search until nothing is left or a limit is hit, the first worker in this thread, whose limits hold for all."""
-    helpers = [
-        threading.Thread(
-            target=copy_context().run, args=(_work_in_thread, worker, shared, k), name=f"ocf-box-{k}", daemon=True
-        )
-        for k, worker in enumerate(workers[1:], 1)
-    ]
-    for helper in helpers:
-        helper.start()
-    try:
-        _work(workers[0], shared, 0)
-    except BaseException:
-        shared.stop("interrupted")
-        raise
-    finally:
-        for helper in helpers:
-            helper.join()
-    if shared.failure is not None:
-        raise shared.failure
-
-
-def _work_in_thread(worker: Worker, shared: Shared, number: int) -> None:
-    try:
-        _work(worker, shared, number)
-    except BaseException as error:  # raised in the main thread
-        shared.stop("failure", error)
-
-
-def _work(worker: Worker, shared: Shared, number: int) -> None:
-    """Visit nodes until none is left or a limit is hit: what one worker does."""
-    own = None
-    try:
-        while True:
-            node, visits = shared.take(number, own)
-            if node is None:
-                return
-            if visits >= shared.searches.due:
-                shared.searches.tell(visits, worker.improve(visits) > 0)
-            try:
-                left = worker.visit(node)
-            except TimeLimitError:  # of a point that is placed in exact arithmetic: the box stays open
-                left = [node]
-                shared.stop("time limit")
-            # a worker with an LP plunges; after a dive the best of all is next
-            own = shared.give(number, left, plunge=worker.relaxation is not None)
-    finally:
-        worker.retire()
 
 
 def concluded(

@@ -1,8 +1,7 @@
-"""What the workers of a box search share: the incumbent, the queue of open nodes, the bound and the limits."""
+"""What the workers of a search over cells share: the incumbent, and the hull that their LPs are over."""
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
 from collections.abc import Callable
@@ -13,20 +12,18 @@ import numpy as np
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.reduction import TOLERANCE
 from ocf.solvers.box.bitsets import exclusions
 from ocf.solvers.box.instance import Domain, Packed, copied, count_changes, make_instance, pack, unite, whole
+from ocf.solvers.box.open_boxes import NODE_LIMIT, OpenBoxes
 from ocf.solvers.box.partial_lp import Basis
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import no_relaxation
 from ocf.solvers.cell_form import Compiled
-from ocf.solvers.result import STALLED, Progress, SolverOptions, stalls
-from ocf.support.interruption import raise_if_asked
-from ocf.support.limits import current
+from ocf.solvers.result import SolverOptions
 from ocf.support.tolerances import equal_cost, with_ties
 
 #: Options of the search itself, in `SolverOptions.options`.
-OPTIONS = NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
+OPTIONS = NODE_LIMIT, MEMORY_LIMIT = NODE_LIMIT, "memory_limit"
 
 #: The LP is loaded anew when the boxes that are open hold less than this share of its leaves.
 SMALLER = 0.6
@@ -94,7 +91,7 @@ class Equals(NamedTuple):
     changes: int
 
 
-class Shared:
+class Shared(OpenBoxes[OpenNode]):
     """What the workers of one search share.
 
     Attributes
@@ -102,10 +99,6 @@ class Shared:
     cells : CellProblem
         After reduction.
     instance : Instance
-    shared : (1,) float64
-        The limit, where kernels in other threads see it.
-    tolerance : float
-        What is cheaper than the incumbent by less than this, relatively, is of no use.
     fewest : bool
         Whether a point that costs as little as the best and changes less takes its place.
     known : (n_features,) int64 or None
@@ -134,38 +127,22 @@ class Shared:
         fewest: bool = False,
         incumbent: IntArray | None = None,
     ) -> None:
-        self.begin, self._processor = time.perf_counter(), time.process_time()
-        self.cells, self.options, self.cutoff = cells, options, cutoff
-        self.confirm, self.relaxation = confirm, relaxation
-        self.tolerance = max(TOLERANCE, options.mip_gap)
+        super().__init__(options, cutoff)
+        self.cells, self.confirm, self.relaxation = cells, confirm, relaxation
         self.fewest, self.known = fewest, incumbent
-        below = cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf
-        self.equals, self.widest = Equals(below, 0), below
+        self.equals = Equals(self.limit, 0)
         if fewest and incumbent is not None:
-            self.equals, self.widest = Equals(below, cells.count_changes(incumbent)), with_ties(cutoff)
-        self.shared = np.array([self.widest])
-        self.best: IntArray | None = None
-        self.upper = np.inf
-        self.refused = self.nodes = self.visits = self.created = self.generation = 0
+            self.equals = Equals(self.limit, cells.count_changes(incumbent))
+            self.shared[0] = with_ties(cutoff)
+        self.widest = self.limit
+        self.generation = 0
         self.excluded: set[bytes] = set()
-        self.history: list[Progress] = []
-        self.queue: list[OpenNode] = []
-        self.active: dict[int, OpenNode] = {}
-        self.stopped = ""
-        self.failure: BaseException | None = None
-        self.turn = threading.Condition(threading.RLock())
         self.loading = threading.Lock()
         self.lp_solves, self.lp_seconds = 0, 0.0
         self.searches = LocalSearches()
         self.first_basis: Basis | None = None
         self.sizes: dict[str, int] = {}
-        self._improved = self._stalled = False
-        self._around = current()
-
-    @property
-    def limit(self) -> float:
-        """Cost from which on a point is of no use, however little it changes."""
-        return float(self.shared[0])
+        self._improved = False
 
     def limit_in(self, domain: Domain) -> float:
         """Cost from which on a point of a box is of no use.
@@ -194,122 +171,30 @@ class Shared:
         self.hull = whole(self.instance)
         self.queue = [self.node(bound, no_relaxation(self.instance), pack(self.instance, self.hull), None)]
 
-    # -- the queue -----------------------------------------------------------------------------------------
-
-    def stop(self, reason: str, failure: BaseException | None = None) -> None:
-        """End the search of all workers.
-
-        Parameters
-        ----------
-        reason : str
-        failure : BaseException, optional
-            To be raised by the search.
-        """
-        with self.turn:
-            self.failure, self.stopped = failure, reason
-            self.turn.notify_all()
-
-    def take(self, number: int, own: OpenNode | None) -> tuple[OpenNode | None, int]:
-        """The node that a worker visits next, None when the search is over, and how many visits there were.
+    def take(self, number: int, own: OpenNode | None) -> OpenNode | None:
+        """As in `OpenBoxes`; the hull may shrink.
 
         Parameters
         ----------
         number : int
-            Of the worker.
-        own : OpenNode or None
-            The node that it has kept.
+        own : OpenNode, optional
         """
         with self.turn:
-            node = self.next(number, own)
+            node = super().take(number, own)
             if node is not None:
                 self.shrink_hull()
-            return node, self.visits
+            return node
 
-    def give(self, number: int, left: list[OpenNode], *, plunge: bool) -> OpenNode | None:
-        """Take back what a worker has left of its node; with `plunge` the first of it stays its own.
-
-        Parameters
-        ----------
-        number : int
-        left : list of OpenNode
-            The most promising first.
-        plunge : bool
-        """
-        with self.turn:
-            del self.active[number]
-            own = left.pop(0) if left and plunge else None
-            if own is not None:
-                self.active[number] = own
-            for child in left:
-                heapq.heappush(self.queue, child)
-            self.turn.notify_all()
-            return own
-
-    def next(self, number: int, own: OpenNode | None) -> OpenNode | None:
-        """The node that a worker visits next, None when the search is over. Waits while others may still find some.
-
-        Parameters
-        ----------
-        number : int
-        own : OpenNode or None
-        """
-        while not self.stopped:
-            if own is None and self.queue:
-                own = heapq.heappop(self.queue)
-                if own.bound >= self.limit:
-                    self.queue.clear()
-                    own = None
-            if own is not None:
-                self.active[number] = own
-                self.stopped = self._limit_hit()
-                if self.stopped:
-                    break
-                self.visits += 1
-                self.nodes += 1
-                self.record(self.bound())
-                return own
-            if not self.active:
-                break
-            self.turn.wait()
-        if own is not None:
-            self.active.pop(number, None)
-            heapq.heappush(self.queue, own)
-        self.turn.notify_all()
-        return None
-
-    def bound(self) -> float:
-        """No point that is of use is cheaper."""
-        return min([*(n.bound for n in self.queue[:1]), *(n.bound for n in self.active.values())], default=np.inf)
-
-    def _limit_hit(self) -> str:
+    def limit_hit(self) -> str:
         """Name of the limit that ends the search; empty while none does."""
-        options = self.options.options
-        if self.late:
-            return STALLED if self._stalled else "time limit"
-        if self._around.full:
-            return "memory limit"
-        if self.nodes >= options.get(NODE_LIMIT, np.inf):
-            return "node limit"
-        if MEMORY_LIMIT in options:
+        options, hit = self.options.options, super().limit_hit()
+        if not hit and MEMORY_LIMIT in options:
             size = len(self.instance.leaf) + len(self.instance.cell)
             # with LPs, half of the nodes have multipliers and a basis of their own
             each = 300 + size / 8 + 8 * len(self.instance.ordered) + (8 * size if self.lp_solves else 0)
             if len(self.queue) * each > options[MEMORY_LIMIT] * 1e6:
                 return "memory limit"
-        return ""
-
-    def record(self, bound: float) -> None:
-        """Note the bound and the incumbent of this moment."""
-        self.history.append(Progress(time.perf_counter() - self.begin, min(bound, self.upper), self.upper))
-
-    @property
-    def late(self) -> bool:
-        """Whether the time limit is reached, or the search stalls."""
-        raise_if_asked()
-        own, now = self.options.time_limit, time.perf_counter() - self.begin
-        busy = time.process_time() - self._processor
-        self._stalled = self._stalled or stalls(self.history, now, busy, self.options.stall_limit, self.cutoff)
-        return self._stalled or (own is not None and now >= own)
+        return hit
 
     # -- LPs -----------------------------------------------------------------------------------------------
 
@@ -434,7 +319,7 @@ class Shared:
             cost = self.cells.cost_of(x)
             if cost < min(self.upper, self.cutoff):
                 self.best, self.upper, self._improved = x.copy(), cost, True
-                self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
+                self.lower_limit(cost - self.tolerance * abs(cost))
             return True
 
     def _offer_fewest(self, x: IntArray) -> None:
@@ -450,4 +335,4 @@ class Shared:
         if cheaper or (changes < most and cost <= least + room) or (changes == most and cost < least):
             self.best, self.upper, self._improved = x.copy(), min(cost, least), True
             self.equals = Equals(self.upper - self.tolerance * abs(self.upper), changes)
-            self.shared[0] = min(self.shared[0], with_ties(self.upper))
+            self.lower_limit(with_ties(self.upper))

@@ -20,7 +20,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.solvers.box.quadratic import EPS, least_between, solve_by_factors
-from ocf.solvers.box.sums import SumCosts
+from ocf.solvers.box.sums import Slopes, SumCosts
 from ocf.support.loops import fill
 from ocf.support.numba_cache import helper
 
@@ -35,14 +35,10 @@ RIDGE = 1e-12
 
 
 class DualTable(NamedTuple):
-    """Arrays of `least_squares`, and what it leaves behind.
+    """Arrays of `least_squares`.
 
     Attributes
     ----------
-    sign : (n_forms,) float64
-        ``v``; where to start, afterwards that of the bound.
-    slope : (m + n_forms,) float64
-        ``A' v + 2 q t`` and ``-v``, afterwards.
     active : (n_forms,) int64
         Sums whose multipliers a step moves.
     open : (n_forms,) bool
@@ -58,8 +54,6 @@ class DualTable(NamedTuple):
         Where a change is, as its slope grows: 0 at its upper end, 1 above 0, 2 at 0, 3 below, 4 at its lower end.
     """
 
-    sign: FloatArray
-    slope: FloatArray
     active: IntArray
     open: BoolArray
     end: FloatArray
@@ -70,25 +64,29 @@ class DualTable(NamedTuple):
     piece: IntArray
 
 
-def new_dual_table(sign: FloatArray, slope: FloatArray) -> DualTable:
-    """A table of the size that multipliers and slopes need, which are a part of it.
+def new_dual_table(n_forms: int, m: int) -> DualTable:
+    """A table of the size that forms need.
 
     Parameters
     ----------
-    sign : (n_forms,) float64
-    slope : (m + n_forms,) float64
+    n_forms, m : int
+        Numbers of forms and of features.
     """
-    n = len(sign)
-    m = len(slope) - n
-    most = min(n, 2 * m)
-    end, miss, step = (np.zeros(n) for _ in range(3))
-    names = np.zeros(n, np.int64), np.zeros(n, bool)
-    return DualTable(sign, slope, *names, end, miss, step, np.zeros((most, most)), np.zeros(m), np.zeros(m, np.int64))
+    most = min(n_forms, 2 * m)
+    end, miss, step = (np.zeros(n_forms) for _ in range(3))
+    names = np.zeros(n_forms, np.int64), np.zeros(n_forms, bool)
+    return DualTable(*names, end, miss, step, np.zeros((most, most)), np.zeros(m), np.zeros(m, np.int64))
 
 
 @helper
 def least_squares(
-    costs: SumCosts, square: FloatArray, low: FloatArray, high: FloatArray, t: FloatArray, table: DualTable
+    costs: SumCosts,
+    square: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    t: FloatArray,
+    slopes: Slopes,
+    table: DualTable,
 ) -> float:
     """Find the least point of a box; returns what no point of it is below.
 
@@ -102,27 +100,29 @@ def least_squares(
     t : (m + n_forms,) float64
         The changes are overwritten with those of the least point, where the sums have no such point with those from
         which they are least far away. See `ocf.solvers.box.sums.sum_within`.
+    slopes : Slopes
+        Its signs are where to start; overwritten with those of the bound, to which a change adds ``2 q t``.
     table : DualTable
         Overwritten.
     """
     m = len(costs.up)
     n = 0
-    for k in range(len(table.sign)):
+    for k in range(len(slopes.sign)):
         table.open[k] = costs.binds[k] or low[m + k] > costs.low[k] or high[m + k] < costs.high[k]
-        table.sign[k] = min(max(table.sign[k], -costs.price[k]), costs.price[k]) if table.open[k] else 0.0
-        n += table.sign[k] != 0.0
+        slopes.sign[k] = min(max(slopes.sign[k], -costs.price[k]), costs.price[k]) if table.open[k] else 0.0
+        n += slopes.sign[k] != 0.0
     if n > m:
-        fill(table.sign, 0.0)
+        fill(slopes.sign, 0.0)
     for _ in range(STEPS):
-        bound = _place(costs, square, low, high, t, table)
-        n = _solve(costs, square, _activate(costs, low, high, t, table), table)
+        bound = _place(costs, square, low, high, t, slopes, table)
+        n = _solve(costs, square, _activate(costs, low, high, t, slopes, table), slopes, table)
         promised = 0.0
         for a in range(n):
             promised += 0.5 * table.miss[a] * table.step[a]
         if promised <= GAIN * abs(bound):
             break
-        _move(costs, square, low, high, n, table)
-    return _bound(costs, square, low, high, t, table)
+        _move(costs, square, low, high, n, slopes, table)
+    return _bound(costs, square, low, high, t, slopes, table)
 
 
 @helper
@@ -135,20 +135,26 @@ def _boundary(up: float, down: float, square: float, low: float, high: float, pi
 
 @helper
 def _place(
-    costs: SumCosts, square: FloatArray, low: FloatArray, high: FloatArray, t: FloatArray, table: DualTable
+    costs: SumCosts,
+    square: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    t: FloatArray,
+    slopes: Slopes,
+    table: DualTable,
 ) -> float:
     """Write the slopes at the multipliers, and the changes and pieces that are least with them; the bound, rounded."""
     m, out = len(costs.up), 0.0
     for i in range(m):
-        table.slope[i] = 0.0
-    for k in range(len(table.sign)):
-        v = table.sign[k]
+        slopes.slope[i] = 0.0
+    for k in range(len(slopes.sign)):
+        v = slopes.sign[k]
         if v != 0.0:
             out += least_between(0.0, 0.0, -v, low[m + k], high[m + k])
             for i in range(m):
-                table.slope[i] += costs.forms[k, i] * v
+                slopes.slope[i] += costs.forms[k, i] * v
     for i in range(m):
-        slope, piece = table.slope[i], 0
+        slope, piece = slopes.slope[i], 0
         while piece < 4 and slope > _boundary(costs.up[i], costs.down[i], square[i], low[i], high[i], piece):
             piece += 1
         if piece == 1:
@@ -164,17 +170,19 @@ def _place(
 
 
 @helper
-def _activate(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray, table: DualTable) -> int:
+def _activate(
+    costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray, slopes: Slopes, table: DualTable
+) -> int:
     """Write which sums a step is about; how many. Multipliers that are not 0 come first, then what is missed most."""
     m, n = len(costs.up), 0
-    for k in range(len(table.sign)):
+    for k in range(len(slopes.sign)):
         table.step[k] = 0.0
         if not table.open[k]:
             continue
         total = 0.0
         for i in range(m):
             total += costs.forms[k, i] * t[i]
-        v = table.sign[k]
+        v = slopes.sign[k]
         if v != 0.0:
             table.active[n] = k
             table.end[n] = high[m + k] if v > 0 else low[m + k]
@@ -184,7 +192,7 @@ def _activate(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray,
             table.step[k] = max(total - high[m + k], 0.0) + min(total - low[m + k], 0.0)
     while n < len(table.matrix):
         most = 0.0
-        for k in range(len(table.sign)):
+        for k in range(len(slopes.sign)):
             if abs(table.step[k]) > most:
                 most, table.active[n] = abs(table.step[k]), k
         if most == 0.0:
@@ -197,14 +205,14 @@ def _activate(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray,
 
 
 @helper
-def _solve(costs: SumCosts, square: FloatArray, n: int, table: DualTable) -> int:
+def _solve(costs: SumCosts, square: FloatArray, n: int, slopes: Slopes, table: DualTable) -> int:
     """Write the step of the active sums, without those whose multipliers may not move that way; how many are left."""
     while n > 0:
         _newton(costs, square, n, table)
         kept = 0
         for a in range(n):
             k, step = table.active[a], table.step[a]
-            v = table.sign[k]
+            v = slopes.sign[k]
             turns = v == 0.0 and step * table.miss[a] < 0
             if turns or (v >= costs.price[k] and step > 0) or (v <= -costs.price[k] and step < 0):
                 continue
@@ -235,7 +243,9 @@ def _newton(costs: SumCosts, square: FloatArray, n: int, table: DualTable) -> No
 
 
 @helper
-def _move(costs: SumCosts, square: FloatArray, low: FloatArray, high: FloatArray, n: int, table: DualTable) -> None:
+def _move(
+    costs: SumCosts, square: FloatArray, low: FloatArray, high: FloatArray, n: int, slopes: Slopes, table: DualTable
+) -> None:
     """Move the multipliers of n active sums to where the bound is greatest, or the first comes to 0 or to its price."""
     rate, farthest, stopped = 0.0, np.inf, -1
     fill(table.speed, 0.0)
@@ -245,22 +255,22 @@ def _move(costs: SumCosts, square: FloatArray, low: FloatArray, high: FloatArray
         for i in range(len(square)):
             table.speed[i] += costs.forms[k, i] * step
         if step != 0.0:
-            length = (_stop(costs, k, step, table) - table.sign[k]) / step
+            length = (_stop(costs, k, step, slopes) - slopes.sign[k]) / step
             if length < farthest:
                 farthest, stopped = length, k
-    length = _length(costs, square, low, high, rate, farthest, table)
+    length = _length(costs, square, low, high, rate, farthest, slopes, table)
     for a in range(n):
         k, step = table.active[a], table.step[a]
         if k == stopped and length == farthest:
-            table.sign[k] = _stop(costs, k, step, table)
+            slopes.sign[k] = _stop(costs, k, step, slopes)
         else:
-            table.sign[k] = min(max(table.sign[k] + length * step, -costs.price[k]), costs.price[k])
+            slopes.sign[k] = min(max(slopes.sign[k] + length * step, -costs.price[k]), costs.price[k])
 
 
 @helper
-def _stop(costs: SumCosts, k: int, step: float, table: DualTable) -> float:
+def _stop(costs: SumCosts, k: int, step: float, slopes: Slopes) -> float:
     """Where a multiplier that moves stops: at 0, or at its price."""
-    if table.sign[k] * step < 0:
+    if slopes.sign[k] * step < 0:
         return 0.0
     return costs.price[k] if step > 0 else -costs.price[k]
 
@@ -273,6 +283,7 @@ def _length(
     high: FloatArray,
     rate: float,
     farthest: float,
+    slopes: Slopes,
     table: DualTable,
 ) -> float:
     """How far a step goes on until the bound, which grows at a rate, is greatest; moves the pieces along."""
@@ -286,7 +297,7 @@ def _length(
             if speed != 0.0 and piece != (4 if speed > 0 else 0):
                 between = piece if speed > 0 else piece - 1
                 bend = _boundary(costs.up[i], costs.down[i], square[i], low[i], high[i], between)
-                at = max((bend - table.slope[i]) / speed, length)
+                at = max((bend - slopes.slope[i]) / speed, length)
                 if at < nearest:
                     nearest, bent = at, i
         fall = curve * (nearest - length)
@@ -308,14 +319,20 @@ def _curve(square: FloatArray, i: int, table: DualTable) -> float:
 
 @helper
 def _bound(
-    costs: SumCosts, square: FloatArray, low: FloatArray, high: FloatArray, t: FloatArray, table: DualTable
+    costs: SumCosts,
+    square: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    t: FloatArray,
+    slopes: Slopes,
+    table: DualTable,
 ) -> float:
     """What no point of a box is below, by any v; leaves its slopes, and the changes that are least with them."""
     m, rounding = len(costs.up), 0.0
-    out = _place(costs, square, low, high, t, table)
-    for k in range(len(table.sign)):
-        v = table.sign[k]
-        table.slope[m + k] = -v
+    out = _place(costs, square, low, high, t, slopes, table)
+    for k in range(len(slopes.sign)):
+        v = slopes.sign[k]
+        slopes.slope[m + k] = -v
         rounding += abs(v) * max(abs(low[m + k]), abs(high[m + k]))
         if v != 0.0:
             for i in range(m):
@@ -323,11 +340,11 @@ def _bound(
     for i in range(m):
         far = max(abs(low[i]), abs(high[i]))
         rounding += (costs.up[i] + costs.down[i] + square[i] * far) * far
-        table.slope[i] += 2.0 * square[i] * t[i]
-    out -= 2.0 * (len(table.slope) + 8) * EPS * rounding
+        slopes.slope[i] += 2.0 * square[i] * t[i]
+    out -= 2.0 * (len(slopes.slope) + 8) * EPS * rounding
     if not np.isfinite(out):  # beyond the numbers of float64 nothing is known, which signs of 0 say
-        fill(table.sign, 0.0)
-        fill(table.slope, 0.0)
+        fill(slopes.sign, 0.0)
+        fill(slopes.slope, 0.0)
         fill(t[:m], 0.0)
         return 0.0
     return out

@@ -73,15 +73,37 @@ def absolute_values(forms: FloatArray, up: FloatArray, down: FloatArray) -> SumC
     return SumCosts(forms, none + 1.0, none, none, np.ones(len(forms), bool), up, down)
 
 
-class SimplexTable(NamedTuple):
-    """Arrays of `least_sum`, and what it leaves behind.
+class Slopes(NamedTuple):
+    """What tells a bound at the least point of a box, and what it costs beside that.
 
     Attributes
     ----------
     sign : (n_forms,) float64
-        ``v``, afterwards.
+        ``v``.
     slope : (m + n_forms,) float64
-        ``A' v`` and ``-v``, afterwards.
+        ``A' v`` and ``-v``.
+    """
+
+    sign: FloatArray
+    slope: FloatArray
+
+
+def new_slopes(n_forms: int, m: int) -> Slopes:
+    """Slopes of the size that forms need.
+
+    Parameters
+    ----------
+    n_forms, m : int
+        Numbers of forms and of features.
+    """
+    return Slopes(np.zeros(n_forms), np.zeros(m + n_forms))
+
+
+class SimplexTable(NamedTuple):
+    """Arrays of `least_sum`.
+
+    Attributes
+    ----------
     rows : (n_forms, m) float64
         The outer variables by the inner ones; those that are not left out come first, as in all that is of outer ones.
     value : (m + n_forms,) float64
@@ -98,8 +120,6 @@ class SimplexTable(NamedTuple):
         how much the slope of the whole grows there, and what the variable costs per unit beyond it.
     """
 
-    sign: FloatArray
-    slope: FloatArray
     rows: FloatArray
     value: FloatArray
     outer: IntArray
@@ -121,14 +141,16 @@ def new_table(n_forms: int, m: int) -> SimplexTable:
     n_forms, m : int
         Numbers of forms and of features.
     """
-    numbers = np.zeros(n_forms), np.zeros(m + n_forms), np.zeros((n_forms, m)), np.zeros(m + n_forms)
     names = np.zeros(n_forms, np.int64), np.zeros(m, np.int64)
     of_step = (np.zeros(n_forms + 1) for _ in range(4))
-    return SimplexTable(*numbers, *names, np.zeros(n_forms), np.zeros(m), np.zeros(1, np.int64), *of_step)
+    rows, value = np.zeros((n_forms, m)), np.zeros(m + n_forms)
+    return SimplexTable(rows, value, *names, np.zeros(n_forms), np.zeros(m), np.zeros(1, np.int64), *of_step)
 
 
 @helper
-def least_sum(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray, table: SimplexTable) -> float:
+def least_sum(
+    costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray, slopes: Slopes, table: SimplexTable
+) -> float:
     """Find the least point of a box; returns what no point of it is below.
 
     Parameters
@@ -138,11 +160,14 @@ def least_sum(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray,
         Ends of the features, and of the ranges of sums.
     t : (m + n_forms,) float64
         Where to start; the changes are overwritten with those of the least point. See `sum_within`.
+    slopes : Slopes
+        Overwritten with those of the bound.
     table : SimplexTable
         Overwritten.
     """
     m = len(costs.up)
     _start_in_box(costs, low, high, t, table)
+    fill(slopes.sign, 0.0)
     n = table.n_outer[0]
     for _ in range(STEPS * (m + n)):
         size = _price(costs, low, high, table)
@@ -152,14 +177,14 @@ def least_sum(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatArray,
     _price(costs, low, high, table)
     for k in range(n):
         if table.outer[k] >= m:
-            table.sign[table.outer[k] - m] = table.cost[k]
+            slopes.sign[table.outer[k] - m] = table.cost[k]
     for j in range(m):
         if table.inner[j] >= m:
             k = table.inner[j] - m
-            table.sign[k] = min(max(-table.gradient[j], -costs.price[k]), costs.price[k])
+            slopes.sign[k] = min(max(-table.gradient[j], -costs.price[k]), costs.price[k])
     for i in range(m):
         t[i] = min(max(table.value[i], low[i]), high[i])
-    return _bound_of_signs(costs, low, high, table)
+    return _bound_of_signs(costs, low, high, slopes)
 
 
 @helper
@@ -189,7 +214,6 @@ def _start_in_box(costs: SumCosts, low: FloatArray, high: FloatArray, t: FloatAr
         table.inner[i] = i
     n = 0
     for k in range(len(costs.price)):
-        table.sign[k] = 0.0
         if not costs.binds[k] and low[m + k] <= costs.low[k] and high[m + k] >= costs.high[k]:
             continue
         total = 0.0
@@ -375,9 +399,9 @@ def _exchange(k: int, j: int, table: SimplexTable) -> None:
 
 
 @helper
-def _bound_of_signs(costs: SumCosts, low: FloatArray, high: FloatArray, table: SimplexTable) -> float:
+def _bound_of_signs(costs: SumCosts, low: FloatArray, high: FloatArray, slopes: Slopes) -> float:
     """What no point of a box is below, by any v; leaves its slopes."""
-    sign, slope, m = table.sign, table.slope, len(costs.up)
+    sign, slope, m = slopes.sign, slopes.slope, len(costs.up)
     out = rounding = 0.0
     fill(slope, 0.0)
     for k in range(len(sign)):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.solvers.box.coupled_bounds import Coupling, least_choice
-from ocf.solvers.box.coupled_boxes import CoupledBoxes
+from ocf.solvers.box.coupled_boxes import CoupledBoxes, CoupledWorker
 from ocf.solvers.box.instance import make_instance
 from ocf.solvers.box.points import meets_target
 from ocf.solvers.box.quadratic import Quadratic
@@ -48,7 +48,7 @@ class TotalsSearch(CoupledBoxes):
         Features whose changes are added up and each cell of which has one value: numbers, or levels.
     options, cutoff
         As in `CoupledBoxes`.
-    take : callable
+    place : callable
         Solves over the common region of one leaf a tree, (n_trees,), with the values that the whole features have at a
         choice of cells, (n_features,); what its cheapest point costs, inf where it has none that the user's model
         takes, and what the cheapest point of all costs by then.
@@ -61,11 +61,15 @@ class TotalsSearch(CoupledBoxes):
         whole: IntArray,
         options: SolverOptions,
         cutoff: float,
-        take: Callable[[IntArray, IntArray], tuple[float, float]],
+        place: Callable[[IntArray, IntArray], tuple[float, float]],
     ) -> None:
         super().__init__(cells, coupling, make_instance(cells), options, cutoff)
-        self.take, self.whole = take, whole
-        self.limit = min(self.limit, 1.0 + 2.0 * self._dearest())
+        self.place, self.whole = place, whole
+        self.lower_limit(1.0 + 2.0 * self._dearest())
+
+    def worker(self) -> TotalsWorker:
+        """What visits boxes, for one thread."""
+        return TotalsWorker(self)
 
     def _dearest(self) -> float:
         """What a point costs at most: a total off its range, which has a price here, costs more than that."""
@@ -79,13 +83,6 @@ class TotalsSearch(CoupledBoxes):
             dearest += self.coupling.quadratic.diagonal[k] * max(low * low, high * high)
         return dearest
 
-    def look(self) -> float:
-        """Cost of the cheapest point in the leaves of a box's least point, if they have the target; else inf."""
-        least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
-        if (self._single_cells() < 0).any():
-            self._to_whole()  # else rounding may decide on which side of a threshold a total lies: both are looked at
-        return self.offer(self.x) if meets_target(self.evaluator, self.x) else np.inf
-
     def offer(self, x: IntArray) -> float:
         """Solve over the leaves of a choice of cells, once; what their cheapest point costs, inf without one.
 
@@ -95,15 +92,45 @@ class TotalsSearch(CoupledBoxes):
             Cells of the partition.
         """
         leaves = self.cells.partition.leaves_at(x)
-        key = self._key(leaves, x)
-        if key in self.closed or not self.cells.live[leaves].all():
-            return np.inf
-        cost, least = self.take(leaves, x)
-        self.closed.add(key)
-        if least < min(self.upper, self.cutoff):
-            self.best, self.upper = x.copy(), least
-            self.limit = min(self.limit, least - self.tolerance * abs(least))
-        return cost
+        key = self.key(leaves, x)
+        with self.judging:
+            if key in self.closed or not self.cells.live[leaves].all():
+                return np.inf
+            cost, least = self.place(leaves, x)
+            self.closed.add(key)
+            if least < min(self.upper, self.cutoff):
+                self.keep(x, least)
+            return cost
+
+    def key(self, leaves: IntArray, x: IntArray) -> bytes:
+        """Of a choice of leaves, and of the cells that whole features have in a choice of cells.
+
+        Parameters
+        ----------
+        leaves : (n_trees,) int64
+        x : (n_features,) int64
+        """
+        return np.concatenate([leaves, x[self.whole]]).astype(np.int64).tobytes()
+
+
+class TotalsWorker(CoupledWorker):
+    """One thread's part of a search by choices of leaves.
+
+    Parameters
+    ----------
+    search : TotalsSearch
+    """
+
+    def __init__(self, search: TotalsSearch) -> None:
+        super().__init__(search)
+        self.choices, self.whole = search, search.whole
+
+    def look(self) -> float:
+        """Cost of the cheapest point in the leaves of a box's least point, if they have the target; else inf."""
+        least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
+        if (self._single_cells() < 0).any():
+            self._to_whole()  # else rounding may decide on which side of a threshold a total lies: both are looked at
+        return self.search.offer(self.x) if meets_target(self.evaluator, self.x) else np.inf
 
     def _single_cells(self) -> IntArray:
         """The one cell that is left of each whole feature, counted within the feature; -1 where there are several."""
@@ -143,10 +170,7 @@ class TotalsSearch(CoupledBoxes):
             return False
         x = np.zeros(len(self.x), np.int64)
         x[self.whole] = at
-        return self._key(live, x) in self.closed
-
-    def _key(self, leaves: IntArray, x: IntArray) -> bytes:
-        return np.concatenate([leaves, x[self.whole]]).astype(np.int64).tobytes()
+        return self.choices.key(live, x) in self.choices.closed
 
 
 def couple_totals(

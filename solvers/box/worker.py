@@ -13,6 +13,7 @@ from ocf.solvers.box.bitsets import Bits, make_bits, new_scratch, new_stack, pop
 from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
 from ocf.solvers.box.dive import UNCERTAIN, dive
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
+from ocf.solvers.box.open_boxes import BoxWorker
 from ocf.solvers.box.partial_lp import Basis
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, new_workspace, propagate, relaxed_bound
@@ -67,7 +68,7 @@ class NodeRelaxation(NamedTuple):
     share: FloatArray
 
 
-class Worker:
+class Worker(BoxWorker[OpenNode]):
     """One thread's part of a search.
 
     Parameters
@@ -131,9 +132,16 @@ class Worker:
                 self.search.lp_seconds += self.relaxation.seconds
             self.relaxation = None
 
+    @property
+    def plunges(self) -> bool:
+        """A worker with an LP plunges; after a dive the best of all is next."""
+        return self.relaxation is not None
+
     def visit(self, node: OpenNode) -> list[OpenNode]:
         """Bound a node and split it; returns what is left of it, the child to go on with first."""
-        search, domain = self.search, self.domain
+        search, domain, visits = self.search, self.domain, self.search.visits
+        if visits >= search.searches.due:
+            search.searches.tell(visits, self.improve(visits) > 0)
         unpack(node.domain, domain)
         multipliers = node.multipliers
         bound = self._propagate(node.bound, multipliers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 from functools import cache
 from typing import Any
 
@@ -356,6 +357,26 @@ def test_kernels_that_are_not_compiled_in_time_leave_a_row_to_others(monkeypatch
     for seconds, solver in ((60.0, "scip"), (200.0, "box")):
         e = Explainer(model, X).explain(row, 1, time_limit=seconds)[0]
         assert (e.status, solver in e.method["solvers"]) == ("optimal", True)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_an_answer_is_the_same_by_any_number_of_threads(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(15, max_depth=4, random_state=0), 3)
+    rows, visit, visits = X[model.predict(X) == 0].iloc[:2], coupled_boxes.CoupledWorker.visit, set[str]()
+    wanted = Explainer(model, X).explain(rows, 1, norm, solver="box")
+
+    def watched(self: coupled_boxes.CoupledWorker, node: coupled_boxes.OpenBox) -> list[coupled_boxes.OpenBox]:
+        visits.add(threading.current_thread().name)
+        return visit(self, node)
+
+    monkeypatch.setattr(coupled_boxes.CoupledWorker, "visit", watched)
+    for threads in (2, 3):
+        found = Explainer(model, X).explain(rows, 1, norm, solver="box", threads=threads)
+        for e, own in zip(found, wanted, strict=True):
+            assert (e.status, e.verified) == ("optimal", True)
+            assert e.cost == pytest.approx(own.cost, rel=1e-9)
+    assert len(visits) > 1
 
 
 def test_points_that_the_model_refuses_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

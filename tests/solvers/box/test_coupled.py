@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from ocf import Explainer, Linear
 from ocf.cells.cell_problem import CellProblem
 from ocf.problem.costs import Cost
 from ocf.problem.quadratic import quadratic_cost
+from ocf.solvers.box import coupled_boxes
 from ocf.solvers.box.coupled import CoupledSearch, refusal
 from ocf.solvers.result import SolverOptions
 
@@ -129,6 +131,28 @@ def test_bounds_never_pass_the_optimum(of: Callable[..., Cost], seed: int) -> No
             placed = cells.place(found.cells)
             assert placed is not None
             assert placed.cost == found.cost >= optimum.cost
+
+
+@COSTS
+def test_threads_agree_and_share_the_work(of: Callable[..., Cost], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the second box a thread waits until the other has the third."""
+    explainer, row = case(0, trees=15, depth=4)
+    cells = explainer.cells(explainer.problem(row, target=1, norm=of(0, l1=0.05)))
+    one, visit = CoupledSearch(cells, SolverOptions()).run(), coupled_boxes.CoupledWorker.visit
+    arrived, visits = threading.Barrier(2), list[str]()
+
+    def patient(self: coupled_boxes.CoupledWorker, node: coupled_boxes.OpenBox) -> list[coupled_boxes.OpenBox]:
+        visits.append(threading.current_thread().name)
+        if len(visits) in (2, 3):
+            arrived.wait(timeout=60)
+        return visit(self, node)
+
+    monkeypatch.setattr(coupled_boxes.CoupledWorker, "visit", patient)
+    for threads in (2, 3):
+        found = CoupledSearch(cells, SolverOptions(threads=threads)).run()
+        assert (found.status, found.cost) == (one.status, pytest.approx(one.cost, rel=1e-12))
+        assert found.bound == found.cost
+    assert len(set(visits)) > 1
 
 
 @pytest.mark.parametrize("seed", range(3))

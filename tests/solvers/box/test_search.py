@@ -29,7 +29,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
-from ocf.solvers.box import shared, solve_cells
+from ocf.solvers.box import open_boxes, solve_cells
 from ocf.solvers.result import STALLED, Progress, SolverOptions, Status
 
 from .cases import check, compiled
@@ -242,7 +242,7 @@ def test_a_stall_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append((seconds, cutoff))
         return True
 
-    monkeypatch.setattr(shared, "stalls", stalls)
+    monkeypatch.setattr(open_boxes, "stalls", stalls)
     result = solve_cells(cells, SolverOptions(stall_limit=7.0), cutoff=2 * whole.cost)
     assert (result.status, result.message) == (Status.UNKNOWN, STALLED)
     assert result.bound <= whole.cost

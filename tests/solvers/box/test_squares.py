@@ -11,15 +11,15 @@ from scipy.optimize import linprog
 
 from ocf.arrays import FloatArray
 from ocf.solvers.box.squares import least_squares, new_dual_table
-from ocf.solvers.box.sums import SumCosts
+from ocf.solvers.box.sums import Slopes, SumCosts, new_slopes
 
 #: Times of the largest slope that a sum costs off its range.
 DEAR = 1e4
 
 
 @njit
-def found_in(costs: Any, square: Any, low: Any, high: Any, t: Any, table: Any) -> float:
-    return least_squares(costs, square, low, high, t, table)
+def found_in(costs: Any, square: Any, low: Any, high: Any, t: Any, slopes: Any, table: Any) -> float:
+    return least_squares(costs, square, low, high, t, slopes, table)
 
 
 def value(costs: SumCosts, square: FloatArray, t: FloatArray) -> float:
@@ -54,8 +54,8 @@ def test_least_points_are_proved_or_there_are_none(kind: str, started: bool) -> 
         costs, square, low, high = made(rng, kind)
         n, m = costs.forms.shape
         sign = rng.normal(size=n) * 10.0 ** rng.uniform(-3, 2) * started
-        t, table = np.zeros(m + n), new_dual_table(sign, np.zeros(m + n))
-        bound = found_in(costs, square, low, high, t, table)
+        t, slopes = np.zeros(m + n), Slopes(sign, np.zeros(m + n))
+        bound = found_in(costs, square, low, high, t, slopes, new_dual_table(n, m))
         t, sums = t[:m], costs.forms @ t[:m]
         assert ((low[:m] <= t) & (t <= high[:m])).all()
         off = np.maximum(np.maximum(low[m:] - sums, sums - high[m:]), 0)
@@ -71,7 +71,7 @@ def test_least_points_are_proved_or_there_are_none(kind: str, started: bool) -> 
             assert bound == pytest.approx(cost, rel=1e-6, abs=1e-9)
             moved += bool(sign.any())
         slope = np.concatenate([costs.forms.T @ sign + 2 * square * t, -sign])
-        np.testing.assert_allclose(table.slope, slope, atol=1e-9 * (1 + np.abs(sign).sum()))
+        np.testing.assert_allclose(slopes.slope, slope, atol=1e-9 * (1 + np.abs(sign).sum()))
     assert (empty, moved) >= (50, 0) if kind == "empty" else (-empty, moved) >= (0, 50)
 
 
@@ -80,9 +80,11 @@ def test_sums_that_may_be_anything_are_left_out() -> None:
     costs = SumCosts(
         forms, np.full(2, 1e4), np.array([1.5, -np.inf]), np.array([2.0, np.inf]), np.zeros(2, bool), *np.zeros((2, 2))
     )
-    table, t = new_dual_table(np.zeros(2), np.zeros(4)), np.zeros(4)
-    assert found_in(costs, np.ones(2), ends, np.array([1.0, 1.0, 2.0, 2.0]), t, table) == pytest.approx(0.5, rel=1e-9)
-    assert table.sign[0] == 0
+    slopes, t = new_slopes(2, 2), np.zeros(4)
+    assert found_in(
+        costs, np.ones(2), ends, np.array([1.0, 1.0, 2.0, 2.0]), t, slopes, new_dual_table(2, 2)
+    ) == pytest.approx(0.5, rel=1e-9)
+    assert slopes.sign[0] == 0
     np.testing.assert_allclose(t[:2], 0.5)
 
 
@@ -93,7 +95,7 @@ def test_numbers_beyond_all_numbers_are_bounded_by_nothing() -> None:
         *(np.full(1, end) for end in (-np.inf, np.inf)),
         *[np.zeros(1, bool), np.zeros(1), np.zeros(1)],
     )
-    table, t = new_dual_table(np.full(1, 1e308), np.zeros(2)), np.zeros(2)
+    slopes, t = Slopes(np.full(1, 1e308), np.zeros(2)), np.zeros(2)
     low, high = np.array([-1e300, -1e300]), np.array([1e300, 1e300])
-    assert found_in(costs, np.full(1, 1e-300), low, high, t, table) <= 0
-    assert np.isfinite(table.slope).all()
+    assert found_in(costs, np.full(1, 1e-300), low, high, t, slopes, new_dual_table(1, 1)) <= 0
+    assert np.isfinite(slopes.slope).all()

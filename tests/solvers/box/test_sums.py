@@ -10,12 +10,12 @@ from numba import njit
 from scipy.optimize import linprog
 
 from ocf.arrays import FloatArray
-from ocf.solvers.box.sums import SumCosts, absolute_values, least_sum, new_table, sum_within
+from ocf.solvers.box.sums import SumCosts, absolute_values, least_sum, new_slopes, new_table, sum_within
 
 
 @njit
-def found_in(costs: Any, low: Any, high: Any, t: Any, table: Any) -> float:
-    least = least_sum(costs, low, high, t, table)
+def found_in(costs: Any, low: Any, high: Any, t: Any, slopes: Any, table: Any) -> float:
+    least = least_sum(costs, low, high, t, slopes, table)
     sum_within(costs, low, high, t)
     return least
 
@@ -59,8 +59,8 @@ def test_the_least_point_is_that_of_a_linear_program(kind: str, ranges: str, ben
             price, binds = rng.uniform(0.1, 10, n), rng.random(n) < 0.5
             costs = SumCosts(forms, price, middle - width - widest, middle + width + widest, binds, up, down)
         low, high = np.concatenate([centre - half, middle - width]), np.concatenate([centre + half, middle + width])
-        start, table = np.concatenate([rng.normal(size=m), np.zeros(n)]), new_table(n, m)
-        bound = found_in(costs, low, high, start, table)
+        start, slopes = np.concatenate([rng.normal(size=m), np.zeros(n)]), new_slopes(n, m)
+        bound = found_in(costs, low, high, start, slopes, new_table(n, m))
         left_out = ~costs.binds & (low[m:] <= costs.low) & (high[m:] >= costs.high)
         asked = costs._replace(price=np.where(left_out, 0.0, costs.price))
         known, at = optimum(asked, low, high), value(asked, low, high, start[:m])
@@ -68,9 +68,9 @@ def test_the_least_point_is_that_of_a_linear_program(kind: str, ranges: str, ben
         assert at == pytest.approx(known, rel=1e-8, abs=1e-8)
         assert bound <= at
         loose += bound < known - 1e-8 * (1 + known)
-        assert (np.abs(table.sign) <= asked.price).all()
-        slope = np.concatenate([forms.T @ table.sign, -table.sign])
-        np.testing.assert_allclose(table.slope, slope, atol=1e-9 * (1 + np.abs(forms).sum()))
+        assert (np.abs(slopes.sign) <= asked.price).all()
+        slope = np.concatenate([forms.T @ slopes.sign, -slopes.sign])
+        np.testing.assert_allclose(slopes.slope, slope, atol=1e-9 * (1 + np.abs(forms).sum()))
     assert loose <= (2 if kind == "equal" else 0), "where many ties meet, steps may end in the least point too early"
 
 
@@ -78,5 +78,5 @@ def test_nothing_moves_from_the_row_itself() -> None:
     forms, nothing = np.random.default_rng(0).normal(size=(4, 4)), np.zeros(4)
     low, high, at = (np.concatenate([np.full(4, end), np.zeros(4)]) for end in (-1.0, 2.0, 0.0))
     costs = absolute_values(forms, nothing, nothing)
-    assert found_in(costs, low, high, at, new_table(4, 4)) == pytest.approx(0, abs=1e-12)
+    assert found_in(costs, low, high, at, new_slopes(4, 4), new_table(4, 4)) == pytest.approx(0, abs=1e-12)
     assert not at.any()
