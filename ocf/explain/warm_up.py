@@ -10,7 +10,10 @@ from typing import Any
 import pandas as pd
 from numba.core import event
 from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ocf.cells.nearby import Pruner
 from ocf.explain.explainer import Explainer
@@ -73,6 +76,11 @@ def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[
         cells = explainer.cells(problem)
         Pruner(cells.partition).within(cells.cost, 1.0, 10**6)
 
+    def planes() -> None:
+        few_trees = RandomForestClassifier(5, max_depth=3, random_state=0)
+        behind = make_pipeline(StandardScaler(), PCA(2, random_state=0), few_trees).fit(table, answers)
+        Explainer(behind, data=table).explain(rows, target=1, solver="box")
+
     def rules() -> None:
         found = CounterfactualRules(None, table[few], answers, n_estimators=5, candidates=2, level=0.5)
         for rule in found.local(rows[few], target=1):
@@ -86,5 +94,6 @@ def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[
         partial(ask, solver="highs", reduce=False, cuts="root"),
         lambda: list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2)),
         prune,
+        planes,
         rules,
     ]

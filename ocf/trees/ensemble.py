@@ -274,23 +274,19 @@ class Ensemble:
         (n, n_trees) int64
             Leaf numbers.
         """
-        x = np.asarray(x, np.float64)
-        if not (self.kind == SplitKind.OBLIQUE).any():
-            return self._apply_by_kernel(x)
-        node = np.tile(self.tree_offsets[:-1], (len(x), 1))
-        rows, trees = np.nonzero(self.kind[node] != SplitKind.LEAF)
-        while len(rows):
-            at = node[rows, trees]
-            at = np.where(self.goes_left(x, rows, at), self.left[at], self.right[at])
-            node[rows, trees] = at
-            inner = self.kind[at] != SplitKind.LEAF
-            rows, trees = rows[inner], trees[inner]
-        return self.leaf[node].astype(np.int64)
+        from ocf.trees.traversal import PlaneArrays, contiguous, leaves_by_totals, leaves_reached
 
-    def _apply_by_kernel(self, x: FloatArray) -> IntArray:
-        from ocf.trees.traversal import leaves_reached
-
-        return cast(IntArray, leaves_reached(*self.for_kernel(x)))
+        asked = self.for_kernel(np.asarray(x, np.float64))
+        if not self.is_oblique:
+            return cast(IntArray, leaves_reached(*asked))
+        planes = PlaneArrays(
+            contiguous(self.oblique_index),
+            contiguous(self.oblique_indptr),
+            contiguous(self.oblique_indices),
+            contiguous(self.oblique_codes),
+            contiguous(self.oblique_data),
+        )
+        return cast(IntArray, leaves_by_totals(*asked, planes))
 
     def for_kernel(self, x: FloatArray) -> Iterator[NDArray[Any]]:
         """What kernels that send rows down the trees take."""
@@ -367,13 +363,13 @@ class Ensemble:
         share = (np.diff(self.oblique_indptr) + 2) * 2.0**-53
         return np.asarray(share / (1 - share))
 
-    def oblique_error_bound(self, v: int, sizes: FloatArray | float) -> Any:
+    def oblique_error_bound(self, v: Any, sizes: FloatArray | float) -> Any:
         """Bound on how far a floating-point total of an oblique node is from the exact one, however the library sums.
 
         Parameters
         ----------
-        v : int
-            Node.
+        v : int or int array
+            Node, or nodes that broadcast with the sizes.
         sizes : float or (n,) float64
             Sums of the magnitudes of the products, ``sum |w_j x_j|``.
         """

@@ -64,14 +64,19 @@ def uncertain(ensemble: Ensemble, x: FloatArray) -> BoolArray:
     out = np.zeros(len(x), bool)
     if not ensemble.is_oblique:
         return out
-    reached = ensemble.apply(x)
-    for v in np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist():
-        terms, threshold = ensemble.oblique_terms(v, x), float(ensemble.threshold[v])
-        gap, sizes = np.abs(terms.sum(axis=1) - threshold), np.abs(terms).sum(axis=1)
-        near = np.flatnonzero(gap <= 2 * ensemble.oblique_error_bound(v, sizes))
-        if not ensemble.oblique_slack[ensemble.oblique_index[v]]:
-            features, codes, weights = ensemble.oblique_entries(v)
-            unit = unit_of_totals(weights, np.where(codes < 0, units(x[near][:, features]), 1.0), threshold)
-            near = near[~is_exact(unit, sizes[near] + abs(threshold))]
-        out[near[np.isin(reached[near, ensemble.node_tree[v]], ensemble.leaves_below(v))]] = True
+    reached, nodes = ensemble.apply(x), np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE)
+    of_total = np.argsort(ensemble.oblique_index[nodes], kind="stable")
+    for own in np.split(nodes[of_total], np.flatnonzero(np.diff(ensemble.oblique_index[nodes[of_total]])) + 1):
+        features, codes, weights = ensemble.oblique_entries(int(own[0]))  # several nodes may share a total
+        terms = ensemble.oblique_terms(int(own[0]), x)
+        total, sizes = terms.sum(axis=1), np.abs(terms).sum(axis=1)
+        gap = np.abs(total[:, None] - ensemble.threshold[own])
+        bounds = ensemble.oblique_error_bound(own, sizes[:, None])
+        for k in np.flatnonzero((gap <= 2 * bounds).any(axis=0)).tolist():
+            v, near = int(own[k]), np.flatnonzero(gap[:, k] <= 2 * bounds[:, k])
+            if not ensemble.oblique_slack[ensemble.oblique_index[v]]:
+                threshold = float(ensemble.threshold[v])
+                unit = unit_of_totals(weights, np.where(codes < 0, units(x[near][:, features]), 1.0), threshold)
+                near = near[~is_exact(unit, sizes[near] + abs(threshold))]
+            out[near[np.isin(reached[near, ensemble.node_tree[v]], ensemble.leaves_below(v))]] = True
     return out
