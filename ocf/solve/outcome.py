@@ -34,6 +34,9 @@ ROUNDED = "rounding (a narrow dtype, or a solver's tolerance)"
 #: What is said where the gap ended the search.
 AT_GAP = "stopped at the gap that was asked for"
 
+#: What is said where a solver's failure ended the search.
+ANOTHER = "no limit was reached, so another solver may go on from here (solver=…)"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -178,6 +181,8 @@ def advised(outcome: Outcome, options: SolverOptions, space: FeatureSpace | None
         return replace(outcome, message=with_remark(outcome.message, _on_narrow_columns(space)))
     if options.mip_gap > 0 and outcome.point is not None and gap <= options.mip_gap + CLOSE:
         return replace(outcome, message=with_remark(outcome.message, AT_GAP))
+    if outcome.results and outcome.results[-1].status is Status.ERROR:
+        return replace(outcome, message=with_remark(outcome.message, ANOTHER))
     limit = options.time_limit
     struck = "a limit was reached" if limit is None or options.options else f"the time limit of {limit:g} s was reached"
     more = "give it more" if limit is None or options.options else f"give it more (time_limit={10 * limit:g})"

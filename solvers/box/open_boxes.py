@@ -189,9 +189,10 @@ class OpenBoxes(ABC, Generic[Node]):
     def late(self) -> bool:
         """Whether the time limit is reached, or the search stalls."""
         raise_if_asked()
-        own, now = self.options.time_limit, time.perf_counter() - self.begin
-        busy = time.process_time() - self._processor
-        self._stalled = self._stalled or stalls(self.history, now, busy, self.options.stall_limit, self.cutoff)
+        own, watched, now = self.options.time_limit, self.options.stall_limit, time.perf_counter() - self.begin
+        if watched is not None and now >= watched:  # the processor's clock takes a millisecond on some machines
+            busy = time.process_time() - self._processor
+            self._stalled = self._stalled or stalls(self.history, now, busy, watched, self.cutoff)
         return self._stalled or (own is not None and now >= own)
 
 

@@ -82,7 +82,7 @@ def check(spec: Spec, factor: float) -> int:
 def test_regions_hold_exactly_what_the_model_gives_the_target(library: str) -> None:
     found = []
 
-    @bounded(6)
+    @bounded(4)
     @given(spec=specs(library))
     def run(spec: Spec) -> None:
         found.append(check(spec, 1.3))

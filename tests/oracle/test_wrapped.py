@@ -9,7 +9,7 @@ from oracle.harness import Method, case_of, same
 from oracle.wrapped import WRAPPERS, make
 
 #: Instances of each wrapper.
-OF_EACH = 4
+OF_EACH = 3
 
 #: Most points that brute force tries.
 LIMIT = 60_000

@@ -34,7 +34,7 @@ from .oblique_cases import (
 
 
 @pytest.mark.parametrize("norm", NORMS, ids=str)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_continuous_features_equal_brute_force(norm: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_classes = int(rng.integers(2, 4)), int(rng.integers(2, 4))
@@ -80,7 +80,7 @@ def test_the_solver_that_is_asked_for_solves_every_leaf(seed: int, form: str) ->
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "l0", {"l0": 0.1, "l1": 1.0}], ids=str)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_categories_and_whole_numbers_equal_brute_force(norm: Any, seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     table = mixed_table(rng)

@@ -8,7 +8,7 @@ from small_problems import random_problem
 from ocf.cells.incumbent import Incumbent
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.solve.outcome import AT_GAP, ROUNDED, Outcome, Run, advised, no_dearer_than_its_point
+from ocf.solve.outcome import ANOTHER, AT_GAP, ROUNDED, Outcome, Run, advised, no_dearer_than_its_point
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
 
@@ -58,6 +58,16 @@ def test_a_gap_that_was_asked_for_is_no_limit() -> None:
     assert advised(found, SolverOptions(mip_gap=0.2)).message == AT_GAP
     assert "limit" in advised(found, SolverOptions(mip_gap=0.1)).message
     assert "limit" in advised(replace(found, point=None, cost=None), SolverOptions(mip_gap=0.2)).message
+
+
+def test_a_failure_is_not_blamed_on_a_limit() -> None:
+    failed = SolveResult(Status.ERROR, solver="scip", message="scip failed: numerics")
+    left = Outcome(Status.FEASIBLE, np.zeros(1), 2.0, 1.0, {}, results=(failed,), message=failed.message)
+    assert advised(left, SolverOptions(time_limit=60)).message == f"scip failed: numerics; {ANOTHER}"
+    stopped = SolveResult(Status.UNKNOWN, solver="highs", message="time limit")
+    went_on = advised(replace(left, results=(failed, stopped)), SolverOptions(time_limit=60)).message
+    assert "the time limit of 60 s was reached" in went_on
+    assert ANOTHER not in went_on
 
 
 def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:

@@ -107,7 +107,7 @@ def nearest(table: pd.DataFrame, model: ExtraTreesClassifier, target: int, form:
 
 
 @pytest.mark.parametrize(("solver", "reduce"), [("auto", True), ("auto", False), ("highs", True)])
-@pytest.mark.parametrize("seed", [*range(10), 22, 35, 36, 37, 57, 64, 75, 97])
+@pytest.mark.parametrize("seed", [*range(5), 22, 35, 36, 37, 57, 64, 75, 97])
 def test_whole_numbers_against_all_of_them(seed: int, solver: str, reduce: bool) -> None:
     """A choice of cells that is cheaper than those next to it may be dearer once its numbers are whole ones.
 

@@ -148,7 +148,7 @@ def members(e: Explanation, rows: pd.DataFrame) -> np.ndarray:
     return inside
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("norm", ["l0", "l1", {"l0": 1, "l1": 1e-3}])
 def test_a_complete_list_contains_every_optimal_point(seed: int, norm: object, tmp_path: Path) -> None:
     """Random points lie in the ranges of the answers exactly when they get the target for the optimal cost."""
