@@ -26,8 +26,8 @@ from ocf.support.limits import check
 
 
 def _not_of_limits(_: logging.LogRecord) -> bool:
-    """Whether a log record of Pyomo is none about a limit that ended the building of a model."""
-    return not isinstance(sys.exception(), TimeLimitError | MemoryLimitError)
+    """Whether a log record of Pyomo is none about a limit, or Ctrl-C, that ended the building of a model."""
+    return not isinstance(sys.exception(), TimeLimitError | MemoryLimitError | KeyboardInterrupt)
 
 
 # Pyomo logs every exception of a rule as an error before it goes on

@@ -45,46 +45,46 @@ four rows, seconds together, one core, one run:
 ===========================  =====  =====
 trees                        box    SCIP
 ===========================  =====  =====
-10 x 3, 2 components         1.0    1.2
-20 x 4, 3                    0.9    1.9
-20 x 6, 6                    1.6    6.6
-30 x 5, 4                    1.7    4.7
-30 of any depth, 3           2.4    14.7
-50 x 4, 4                    2.0    5.6
-50 x 5, 4                    2.2    9.0
-50 x 5, 4, whole numbers     4.8    18.7
-60 x 6, 3                    3.2    19.2
-60 x 3, 3, boosted           1.1    2.2
-100 x 4, 5                   3.3    15.9
-100 x 5, 5                   4.4    34.3
-100 x 5, 3, and categories   3.5    14.8
-10 oblique trees             1.6    1.9
-20 of depth 5, three rows    2.5    3.6
+10 x 3, 2 components         0.9    1.0
+20 x 4, 3                    0.5    1.9
+20 x 6, 6                    1.3    6.1
+30 x 5, 4                    0.8    4.1
+30 of any depth, 3           1.1    12.7
+50 x 4, 4                    0.9    5.0
+50 x 5, 4                    1.1    8.4
+50 x 5, 4, whole numbers     1.3    17.2
+60 x 6, 3                    2.0    18.1
+60 x 3, 3, boosted           0.7    1.8
+100 x 4, 5                   1.7    15.2
+100 x 5, 5                   2.5    33.9
+100 x 5, 3, and categories   2.2    14.0
+10 oblique trees             0.9    1.3
+20 of depth 5, three rows    1.1    3.1
 ===========================  =====  =====
 
-And by l2, in another run; "all behind" are eight numbers, a whole number, a flag and the eight columns of two one-hot
-encoded categories, three rows by l1 and l2, with other work on the machine:
+And by l2; "all behind" are eight numbers, a whole number, a flag and the eight columns of two one-hot encoded
+categories, three rows by l1 and l2:
 
 ==============================  =====  =====
 trees                           box    SCIP
 ==============================  =====  =====
-10 x 3, 2 components            1.0    2.6
-20 x 4, 3                       0.8    5.9
-20 x 6, 6                       1.7    29.5
-30 x 5, 4                       1.3    19.8
-50 x 5, 4                       2.1    44.0
-30 x 5, 3, and categories       1.4    7.4
-10 oblique trees                1.3    4.1
-20 x 4, all behind 3, l1        3.0    4.3
-50 x 5, all behind 4, l1        3.5    14.3
-20 x 4, all behind 3, l2        2.9    10.9
-50 x 5, all behind 4, l2        3.8    50.5
+10 x 3, 2 components            1.0    1.7
+20 x 4, 3                       0.6    5.2
+20 x 6, 6                       0.9    28.0
+30 x 5, 4                       0.8    19.1
+50 x 5, 4                       1.4    40.0
+30 x 5, 3, and categories       1.0    5.9
+10 oblique trees                0.8    3.6
+20 x 4, all behind 3, l1        1.6    2.3
+50 x 5, all behind 4, l1        1.3    6.5
+20 x 4, all behind 3, l2        1.2    5.1
+50 x 5, all behind 4, l2        1.3    32.9
 ==============================  =====  =====
 
 Most of that is no search, which takes 0.02 to 0.4 s a row. Of 30 columns behind 10 components three rows of 100 x 5
-take 6, 19 and 10 s, of which SCIP proves one within a minute; behind 20 the search proved one row of four, and SCIP
-none of three. What it does not know (prices of leaving a value, quadratic forms) goes to SCIP: HiGHS took one to six
-times as long on the same forests by l1, l2 and l0.
+take 32 s, and 19 by two threads; of them SCIP proves one within a minute. Behind 20 the search proved one row of four,
+and SCIP none of three. What it does not know (prices of leaving a value, quadratic forms) goes to SCIP: HiGHS took one
+to six times as long on the same forests by l1, l2 and l0.
 """
 
 from __future__ import annotations

@@ -204,8 +204,8 @@ def search_boxes(
         return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
     options = replace(choices.query.options, time_limit=left)
 
-    def place(leaves: IntArray, x: IntArray) -> tuple[float, float]:
-        return choices.cost_at(tuple(leaves.tolist()), found.values_at(x)), choices.upper
+    def place(leaves: IntArray, x: IntArray, least: float) -> tuple[float, float]:
+        return choices.cost_at(tuple(leaves.tolist()), found.values_at(x), least), choices.upper
 
     search = TotalsSearch(found.cells, found.coupling, found.whole, options, choices.upper, place)
     return as_result(search.run(), solver.name, solver.version, options)

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ocf.arrays import BoolArray, FloatArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 #: Whole numbers up to this one are floating-point numbers, and up to half of it even where their sum was rounded.
 WHOLE = 2.0**53
+
+#: Rows times nodes that are looked at together.
+AT_ONCE = 2**20
 
 
 def units(values: ArrayLike) -> FloatArray:
@@ -70,13 +73,20 @@ def uncertain(ensemble: Ensemble, x: FloatArray) -> BoolArray:
         features, codes, weights = ensemble.oblique_entries(int(own[0]))  # several nodes may share a total
         terms = ensemble.oblique_terms(int(own[0]), x)
         total, sizes = terms.sum(axis=1), np.abs(terms).sum(axis=1)
-        gap = np.abs(total[:, None] - ensemble.threshold[own])
-        bounds = ensemble.oblique_error_bound(own, sizes[:, None])
-        for k in np.flatnonzero((gap <= 2 * bounds).any(axis=0)).tolist():
-            v, near = int(own[k]), np.flatnonzero(gap[:, k] <= 2 * bounds[:, k])
+        for v in own[_near(ensemble, own, total, sizes)].tolist():
+            gap = np.abs(total - ensemble.threshold[v])
+            near = np.flatnonzero(gap <= 2 * ensemble.oblique_error_bound(v, sizes))
             if not ensemble.oblique_slack[ensemble.oblique_index[v]]:
                 threshold = float(ensemble.threshold[v])
                 unit = unit_of_totals(weights, np.where(codes < 0, units(x[near][:, features]), 1.0), threshold)
                 near = near[~is_exact(unit, sizes[near] + abs(threshold))]
             out[near[np.isin(reached[near, ensemble.node_tree[v]], ensemble.leaves_below(v))]] = True
     return out
+
+
+def _near(ensemble: Ensemble, nodes: IntArray, total: FloatArray, sizes: FloatArray) -> BoolArray:
+    """To which of some nodes with the same total any row is near, (n_nodes,)."""
+    parts = np.array_split(nodes, -(-nodes.size * total.size // AT_ONCE) or 1)
+    bounds = (2 * ensemble.oblique_error_bound(own, sizes[:, None]) for own in parts)
+    gaps = (np.abs(total[:, None] - ensemble.threshold[own]) for own in parts)
+    return np.concatenate([(gap <= bound).any(axis=0) for gap, bound in zip(gaps, bounds, strict=True)])

@@ -20,7 +20,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.reduction import TOLERANCE
 from ocf.problem.costs import form_matrix
-from ocf.solvers.box.coupled_bounds import Coupling, least_around, least_choice
+from ocf.solvers.box.coupled_bounds import Coupling, least_choice
 from ocf.solvers.box.coupled_boxes import CoupledBoxes, CoupledWorker
 from ocf.solvers.box.instance import Instance, copied, make_instance
 from ocf.solvers.box.points import meets_target
@@ -201,11 +201,6 @@ class ChoiceWorker(CoupledWorker):
     search : CoupledSearch
     """
 
-    def __init__(self, search: CoupledSearch) -> None:
-        super().__init__(search)
-        self.number = np.full(len(search.cells.live), -1, np.int64)
-        self.number[self.instance.leaf] = np.arange(len(self.instance.leaf))
-
     def look(self) -> float:
         """Cost of the cheapest point in the cells of a box's least point, if it is admissible; else inf."""
         least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
@@ -214,8 +209,8 @@ class ChoiceWorker(CoupledWorker):
         # exact arithmetic takes its time, and what lies next to the point may be cheaper
         t, lower = self.box.t.copy(), self.descended(self.x.copy())
         self.box.t[:] = t
-        cost = self.search.offer(lower)
-        return cost if np.array_equal(lower, self.x) or cost < np.inf else self.search.offer(self.x)
+        cost = self.offer(lower)
+        return cost if np.array_equal(lower, self.x) or cost < np.inf else self.offer(self.x)
 
     def is_done(self) -> bool:
         """Whether each tree of the model has a single live leaf left, and their choice is excluded."""
@@ -233,12 +228,12 @@ class ChoiceWorker(CoupledWorker):
         x : (n_features,) int64
             Cells of the partition.
         """
-        cost = self._around_point(x.copy())
+        cost = self.around(x.copy())
         while cost < np.inf:
             best, chosen = cost, None
             for tried in self._neighbours(x):
                 if meets_target(self.evaluator, tried):
-                    found = self._around_point(tried)
+                    found = self.around(tried)
                     if found < best - TOLERANCE * abs(best) and meets_target(self.evaluator, tried):
                         best, chosen = found, tried
             if chosen is None:
@@ -246,15 +241,9 @@ class ChoiceWorker(CoupledWorker):
             cost, x = best, chosen
         return x
 
-    def _around_point(self, x: IntArray) -> float:
-        """Least cost in the leaves of a choice of cells, which is overwritten with the cells in which it is."""
-        meets_target(self.evaluator, x)
-        leaves = self.number[self.evaluator.at.leaf]
-        return float(least_around(self.coupling, self.instance, leaves, self.half, self.box, x))
-
     def _neighbours(self, x: IntArray) -> list[IntArray]:
         """Choices of cells that differ in one feature: beyond the leaves of x, or the cheapest by itself."""
-        self._around_point(x.copy())
+        self.around(x.copy())
         instance, domain, t = self.instance, copied(self.half), self.box.t.copy()
         low, high = self.box.low.copy(), self.box.high.copy()
         moves: list[tuple[int, int]] = []

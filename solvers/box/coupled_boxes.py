@@ -16,7 +16,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.solvers.box.branching import restrict
-from ocf.solvers.box.coupled_bounds import Box, Coupling, bound_box, choose_cut
+from ocf.solvers.box.coupled_bounds import Box, Coupling, bound_box, choose_cut, least_around
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, range_minima, unpack, whole
 from ocf.solvers.box.open_boxes import BoxWorker, OpenBoxes, visit_all
 from ocf.solvers.box.points import make_evaluator, meets_target
@@ -204,6 +204,8 @@ class CoupledWorker(BoxWorker[OpenBox]):
         self.half = copied(self.domain)
         self.evaluator = make_evaluator(search.cells)
         self.x = np.zeros(len(self.instance.ordered), np.int64)
+        self.number = np.full(len(search.cells.live), -1, np.int64)  # of live leaves
+        self.number[self.instance.leaf] = np.arange(len(self.instance.leaf))
 
     @abstractmethod
     def look(self) -> float:
@@ -234,11 +236,33 @@ class CoupledWorker(BoxWorker[OpenBox]):
                 break
             if not shrank:  # a single choice of cells; what was looked at may have been one next to it
                 if meets_target(self.evaluator, self.x):
-                    search.offer(self.x)
+                    self.offer(self.x)
                 return []
             whole_look = False
         halves = [search.open(at, self._half(f, j, side), box.t) for side, at in ((False, before), (True, beyond))]
         return sorted(halves, key=lambda half: half[:2])
+
+    def offer(self, x: IntArray) -> float:
+        """Put a choice of cells with the target before the search; its cost, inf where it is not admissible.
+
+        Parameters
+        ----------
+        x : (n_features,) int64
+            Cells of the partition.
+        """
+        return self.search.offer(x)
+
+    def around(self, x: IntArray) -> float:
+        """Least cost in the leaves of a choice of cells, which is overwritten with the cells in which it is.
+
+        Parameters
+        ----------
+        x : (n_features,) int64
+            Cells of the partition.
+        """
+        meets_target(self.evaluator, x)
+        leaves = self.number[self.evaluator.at.leaf]
+        return float(least_around(self.coupling, self.instance, leaves, self.half, self.box, x))
 
     def _bounded(self, with_leaves: bool) -> float:
         """Shrink the box of `self.domain`; what no point of it is below."""

@@ -99,7 +99,7 @@ class OpenBoxes(ABC, Generic[Node]):
     # -- the queue -----------------------------------------------------------------------------------------
 
     def stop(self, reason: str, failure: BaseException | None = None) -> None:
-        """End the search of all workers.
+        """End the search of all workers; the first reason stays.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class OpenBoxes(ABC, Generic[Node]):
             To be raised by the search.
         """
         with self.turn:
-            self.failure, self.stopped = failure, reason
+            self.failure, self.stopped = self.failure or failure, self.stopped or reason
             self.turn.notify_all()
 
     def take(self, number: int, own: Node | None) -> Node | None:

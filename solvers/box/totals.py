@@ -50,8 +50,8 @@ class TotalsSearch(CoupledBoxes):
         As in `CoupledBoxes`.
     place : callable
         Solves over the common region of one leaf a tree, (n_trees,), with the values that the whole features have at a
-        choice of cells, (n_features,); what its cheapest point costs, inf where it has none that the user's model
-        takes, and what the cheapest point of all costs by then.
+        choice of cells, (n_features,), below a number of which no point of it is; what its cheapest point costs, inf
+        where it has none that the user's model takes, and what the cheapest point of all costs by then.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TotalsSearch(CoupledBoxes):
         whole: IntArray,
         options: SolverOptions,
         cutoff: float,
-        place: Callable[[IntArray, IntArray], tuple[float, float]],
+        place: Callable[[IntArray, IntArray, float], tuple[float, float]],
     ) -> None:
         super().__init__(cells, coupling, make_instance(cells), options, cutoff)
         self.place, self.whole = place, whole
@@ -83,23 +83,25 @@ class TotalsSearch(CoupledBoxes):
             dearest += self.coupling.quadratic.diagonal[k] * max(low * low, high * high)
         return dearest
 
-    def offer(self, x: IntArray) -> float:
+    def offer(self, x: IntArray, least: float = -np.inf) -> float:
         """Solve over the leaves of a choice of cells, once; what their cheapest point costs, inf without one.
 
         Parameters
         ----------
         x : (n_features,) int64
             Cells of the partition.
+        least : float
+            No point of the leaves is below it.
         """
         leaves = self.cells.partition.leaves_at(x)
         key = self.key(leaves, x)
         with self.judging:
             if key in self.closed or not self.cells.live[leaves].all():
                 return np.inf
-            cost, least = self.place(leaves, x)
+            cost, best = self.place(leaves, x, least)
             self.closed.add(key)
-            if least < min(self.upper, self.cutoff):
-                self.keep(x, least)
+            if best < min(self.upper, self.cutoff):
+                self.keep(x, best)
             return cost
 
     def key(self, leaves: IntArray, x: IntArray) -> bytes:
@@ -130,7 +132,7 @@ class TotalsWorker(CoupledWorker):
         least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
         if (self._single_cells() < 0).any():
             self._to_whole()  # else rounding may decide on which side of a threshold a total lies: both are looked at
-        return self.search.offer(self.x) if meets_target(self.evaluator, self.x) else np.inf
+        return self.offer(self.x) if meets_target(self.evaluator, self.x) else np.inf
 
     def _single_cells(self) -> IntArray:
         """The one cell that is left of each whole feature, counted within the feature; -1 where there are several."""
@@ -162,6 +164,18 @@ class TotalsWorker(CoupledWorker):
                 first, last = instance.offsets[f], instance.offsets[f + 1] - 1
                 at = first + int(np.searchsorted(coupling.high[first:last], total))
                 self.x[f] = instance.cell[at]
+
+    def offer(self, x: IntArray) -> float:
+        """As in `CoupledWorker`.
+
+        Parameters
+        ----------
+        x : (n_features,) int64
+        """
+        t = self.box.t.copy()
+        least = self.around(x.copy())
+        self.box.t[:] = t
+        return self.choices.offer(x, least)
 
     def is_done(self) -> bool:
         """Whether each tree has a single live leaf left, each whole feature a single cell, and that has been tried."""

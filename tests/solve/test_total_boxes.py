@@ -33,7 +33,9 @@ from ocf.formulations.blocks.value_cells import ends_within
 from ocf.oblique import TAOClassifier
 from ocf.problem.problem import Problem
 from ocf.solve import stand_in, total_boxes
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim
 from ocf.solve.leaf_choices import LeafChoices
+from ocf.solve.leaf_query import Query
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.outcome import AT_GAP
 from ocf.solvers.box import coupled_boxes, totals
@@ -413,6 +415,26 @@ def test_a_box_of_several_levels_is_not_done(monkeypatch: pytest.MonkeyPatch) ->
     assert worker.is_done()
     domain.level[last - 1] = True
     assert not worker.is_done()
+
+
+def test_dear_leaves_that_rounding_leaves_open_spoil_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    rows = X[model.predict(X) == 0].iloc[:8]
+    wanted, solve, opened = Explainer(model, X).explain(rows, 1), Query.solve_leaf, list[float]()
+    monkeypatch.setattr(LeafChoices, "start", lambda *_: None)  # no first point, by which dear leaves are closed
+    for k, own in enumerate(wanted):
+
+        def leaves_open(self: Query, *asked: Any, dear: float = 1.001 * own.cost, **more: Any) -> LeafAnswer:
+            answer = solve(self, *asked, **more)
+            if answer.point is None or answer.cost < dear:
+                return answer
+            opened.append(answer.cost)
+            return LeafAnswer(answer.leaf, answer.point, answer.cost, 0.0, LeafClaim.OPEN)
+
+        monkeypatch.setattr(Query, "solve_leaf", leaves_open)
+        assert_same(Explainer(model, X).explain(rows.iloc[[k]], 1, solver="box")[0], own.cost)
+    assert opened
 
 
 def test_points_that_the_model_refuses_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from ocf.arrays import IntArray
 from ocf.cells.forms import to_cells
 from ocf.solvers.box import solve_cells, worker
 from ocf.solvers.box.partial_lp import Basis, PartialLP
-from ocf.solvers.box.shared import OpenNode
+from ocf.solvers.box.shared import OpenNode, Shared
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import current, within
 
@@ -122,6 +122,15 @@ def test_ctrl_c_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reasons == ["interrupted"]
     assert len(visits) == 3
     assert threading.active_count() == before
+
+
+def test_the_first_reason_to_stop_stays() -> None:
+    """Of a thread that fails, and of another that comes to its limit meanwhile."""
+    search = Shared(hard_problem(), SolverOptions(), np.inf, None, None)
+    failure = RuntimeError("the model is gone")
+    search.stop("failure", failure)
+    search.stop("time limit")
+    assert (search.stopped, search.failure) == ("failure", failure)
 
 
 def test_a_failing_model_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
