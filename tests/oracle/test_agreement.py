@@ -40,7 +40,7 @@ def test_methods_equal_brute_force_on_values(library: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
 def test_methods_equal_brute_force_on_many(library: str) -> None:
-    play(library, 6, 0)
+    play(library, 4, 0)
 
 
 @pytest.mark.parametrize("path", sorted(PAST.glob("*.json")), ids=lambda path: path.stem)

@@ -98,5 +98,4 @@ def test_points_flip_the_model(mix: str, library: str, dtype: str) -> None:
 @pytest.mark.parametrize("library", SIZES)
 @pytest.mark.parametrize("mix", MIXES)
 def test_points_flip_the_model_on_more_rows(mix: str, library: str, dtype: str) -> None:
-    for seed in (1, 2):
-        check_hostile(hostile_case(mix, library, dtype, seed), usual_methods())
+    check_hostile(hostile_case(mix, library, dtype, 1), usual_methods())

@@ -22,7 +22,7 @@ from ocf import Explainer
 from ocf.features.inference import infer_space
 
 #: Instances of each theme besides those of all together.
-OF_EACH = 5
+OF_EACH = 4
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ def test_no_claim_of_random_tables_is_false(theme: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(prepared, "MANY_LEAVES", 0)
     monkeypatch.setattr(growing_ball, "FIRST_NODES", 4)
     seen: Counter[tuple[str, str]] = Counter()
-    false = [claim for _, seed in spread(25, 7, [theme]) if (claim := play_table(theme, seed, seen))]
+    false = [claim for _, seed in spread(16, 7, [theme]) if (claim := play_table(theme, seed, seen))]
     assert not false, "\n".join(false)
 
 

@@ -437,6 +437,25 @@ def test_dear_leaves_that_rounding_leaves_open_spoil_no_proof(monkeypatch: pytes
     assert opened
 
 
+def test_leaves_without_a_point_that_rounding_leaves_open_bound_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what no point of them is below, which is no more than the optimum in them."""
+    X, y = cancers()
+    model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
+    rows = X[model.predict(X) == 0].iloc[:4]
+    wanted, solve = Explainer(model, X).explain(rows, 1), Query.solve_leaf
+    for k, own in enumerate(wanted):
+
+        def finds_none(self: Query, *asked: Any, dear: float = 1.1 * own.cost, **more: Any) -> LeafAnswer:
+            answer = solve(self, *asked, **more)
+            hidden = LeafAnswer(answer.leaf, None, np.inf, 0.0, LeafClaim.OPEN)
+            return hidden if answer.point is not None and answer.cost < dear else answer
+
+        monkeypatch.setattr(Query, "solve_leaf", finds_none)
+        e = Explainer(model, X).explain(rows.iloc[[k]], 1, solver="box")[0]
+        assert e.status == "feasible"
+        assert 0 < e.bound <= own.cost * (1 + 1e-9) < e.cost
+
+
 def test_points_that_the_model_refuses_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = cancers()
     model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
