@@ -19,7 +19,7 @@ from oracle.mutators import STRUCTURED, mutate
 from ocf.errors import DataError
 
 #: Mutants of each format; `python -m oracle.mutants` plays more.
-COUNT = 40
+COUNT = 60
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
