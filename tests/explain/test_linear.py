@@ -218,7 +218,7 @@ def test_grids_that_a_column_rounds_equal_enumeration(step: float | None, end: i
     """Whole numbers of float16 are no longer one apart from 2,048 on; too many values to list leave a gap."""
     feature = Feature("a", "numeric" if step else "integer", step=step, dtype="float16")
     asked = 0
-    for seed in range(2):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         a = feature.at_most(rng.uniform(end / 3, end / 3 + 120, 60) if seed % 2 else rng.uniform(0, end, 60))
         b = np.round(rng.uniform(0, 10, 60), 1)
@@ -242,7 +242,7 @@ def test_grids_that_a_column_rounds_equal_enumeration(step: float | None, end: i
                 assert found.bound <= best * (1 + 1e-9)
                 assert best * (1 - 1e-9) <= found.cost <= best + 2e-3
             asked += 1
-    assert asked == 4
+    assert asked == 8
 
 
 def test_ends_of_a_permitted_range_are_on_the_grid() -> None:
@@ -613,7 +613,7 @@ def test_a_copy_from_another_process_knows_the_order_of_the_columns() -> None:
 def test_answers_hold_in_a_table_of_others_too() -> None:
     """NumPy adds up many rows in another order than one, which a point at the very boundary would not survive."""
     answers = 0
-    for seed in range(4):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         table = pd.DataFrame({"a": rng.normal(size=40).round(2), "k": rng.integers(0, 7, 40)})
         y = (table.a + table.k / 4 + rng.normal(size=40) * 0.4 > 0.7).astype(int)
@@ -623,4 +623,4 @@ def test_answers_hold_in_a_table_of_others_too() -> None:
         points = pd.concat([answer.counterfactual for answer in found])
         assert (model.predict(points) == wanted).all()
         answers += len(points)
-    assert answers == 160
+    assert answers == 320

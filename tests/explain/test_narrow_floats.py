@@ -250,7 +250,7 @@ def test_a_grid_beside_hyperplanes_holds_what_the_column_does(dtype: str, formul
     grid = grid.astype({"rate": dtype})
     held = grid["rate"].to_numpy(float)
     asked = 0
-    for seed in (0, 3):
+    for seed in (0, 2, 3, 5):
         rng = np.random.default_rng(seed)
         rate, b = rng.integers(2, 7, 80), rng.integers(0, 2, 80)
         table = pd.DataFrame({"rate": (rate / 10).astype(dtype), "b": b})
@@ -269,7 +269,7 @@ def test_a_grid_beside_hyperplanes_holds_what_the_column_does(dtype: str, formul
                 assert answer.status == "optimal"
                 assert answer.cost == pytest.approx(cost[good].min(), abs=1e-12)
                 asked += 1
-    assert asked > 7
+    assert asked > 15
 
 
 def test_too_many_values_that_a_narrow_column_rounds_are_refused_beside_hyperplanes() -> None:
