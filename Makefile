@@ -40,7 +40,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(PIP) install --quiet $(addprefix --find-links ,$(wildcard $(VENV)/wheels)) -e '.[dev]'
 	@touch $@ $(VENV)/.core $(VENV)/.tools $(VENV)/.wheels
 
-# compiles for minutes, in which make check does what needs no more than the tools
+# compiles for a minute, in which make check does what needs no more than the tools
 $(VENV)/.wheels: $(BIN)/python
 	CXX=$(CURDIR)/.ci/quick-cxx $(PIP) wheel --quiet --no-deps --wheel-dir $(VENV)/wheels isotree
 	@touch $@

@@ -169,7 +169,7 @@ class LeafChoices:
                 break
         return [curve.tangent(scores)]
 
-    def cost_at(self, chosen: tuple[int, ...], held: Mapping[int, float], least: float) -> float:
+    def cost_at(self, chosen: tuple[int, ...], held: Mapping[int, float], least: Callable[[], float]) -> float:
         """Solve over the common region of the chosen leaves; what its cheapest point costs, inf if it is refused.
 
         Parameters
@@ -178,14 +178,15 @@ class LeafChoices:
             One leaf a tree.
         held : mapping of int to float
             As in `Query.solve_leaf`.
-        least : float
-            No point of the region is below it.
+        least : callable
+            Gives a number that no point of the region is below.
         """
         answer = self.query.solve_leaf(chosen, held=held)
         if not self.settles(answer):
             return np.inf
         # where rounding leaves a region open, it tells nothing of what is cheaper than any of it
-        self.bound = min(self.bound, max(answer.bound, least))
+        bound = max(answer.bound, least()) if answer.bound < answer.cost else answer.bound
+        self.bound = min(self.bound, bound)
         return answer.cost
 
     def _solve(self, chosen: tuple[int, ...], bounds: Sequence[LineBound] = ()) -> bool:

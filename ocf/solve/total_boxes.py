@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -204,7 +205,7 @@ def search_boxes(
         return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
     options = replace(choices.query.options, time_limit=left)
 
-    def place(leaves: IntArray, x: IntArray, least: float) -> tuple[float, float]:
+    def place(leaves: IntArray, x: IntArray, least: Callable[[], float]) -> tuple[float, float]:
         return choices.cost_at(tuple(leaves.tolist()), found.values_at(x), least), choices.upper
 
     search = TotalsSearch(found.cells, found.coupling, found.whole, options, choices.upper, place)

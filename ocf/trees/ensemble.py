@@ -16,7 +16,7 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -36,6 +36,7 @@ from ocf.trees.totals import Term, Total, plain, plain_term, term_of, total_of
 
 if TYPE_CHECKING:
     from ocf.arrays import BoolArray, FloatArray
+    from ocf.trees.traversal import TreeArrays
 
 #: How many of the things that others work out from an ensemble it keeps: numbers for each leaf.
 MOST_DERIVED = 8
@@ -279,22 +280,18 @@ class Ensemble:
         asked = self.for_kernel(np.asarray(x, np.float64))
         if not self.is_oblique:
             return cast(IntArray, leaves_reached(*asked))
-        planes = PlaneArrays(
-            contiguous(self.oblique_index),
-            contiguous(self.oblique_indptr),
-            contiguous(self.oblique_indices),
-            contiguous(self.oblique_codes),
-            contiguous(self.oblique_data),
-        )
-        return cast(IntArray, leaves_by_totals(*asked, planes))
+        planes: list[NDArray[Any]] = [self.oblique_index, self.oblique_indptr, self.oblique_indices]
+        planes += [self.oblique_codes, self.oblique_data]
+        return cast(IntArray, leaves_by_totals(*asked, PlaneArrays(*map(contiguous, planes))))
 
-    def for_kernel(self, x: FloatArray) -> Iterator[NDArray[Any]]:
+    def for_kernel(self, x: FloatArray) -> tuple[FloatArray, TreeArrays]:
         """What kernels that send rows down the trees take."""
-        from ocf.trees.traversal import contiguous
+        from ocf.trees.traversal import TreeArrays, contiguous
 
         missing = np.zeros(0, bool) if self.missing_left is None else self.missing_left
-        arrays = (self.kind, self.feature, self.threshold, self.left, self.right, self.leaf, self.set_index, self.sets)
-        return map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
+        arrays: list[NDArray[Any]] = [self.tree_offsets[:-1], self.kind, self.feature, self.threshold, self.left]
+        arrays += [self.right, self.leaf, self.set_index, self.sets, missing]
+        return contiguous(x), TreeArrays(*map(contiguous, arrays))
 
     def goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
         """Whether rows go left at inner nodes.

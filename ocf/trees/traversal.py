@@ -18,58 +18,61 @@ from ocf.support.numba_cache import array_kernel, helper, kernel
 _LEAF, _SUBSET, _OBLIQUE = 0, 2, 3
 
 
+class TreeArrays(NamedTuple):
+    """Trees, as in `Ensemble`.
+
+    Attributes
+    ----------
+    roots : (n_trees,) int64
+    kind, feature, threshold, left, right, leaf, set_index, sets : arrays
+    missing_left : (n_nodes,) or (0,) bool
+        Where NaN goes; without entries it compares like a number, which sends it right.
+    """
+
+    roots: NDArray[np.int64]
+    kind: NDArray[np.uint8]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    set_index: NDArray[np.int32]
+    sets: NDArray[np.bool_]
+    missing_left: NDArray[np.bool_]
+
+
 @helper
-def _goes_left(
-    value: float,
-    node: int,
-    kind: NDArray[np.uint8],
-    threshold: NDArray[np.float64],
-    set_index: NDArray[np.int32],
-    sets: NDArray[np.bool_],
-    missing_left: NDArray[np.bool_],
-) -> bool:
+def _goes_left(value: float, node: int, trees: TreeArrays) -> bool:
     """Whether a row with this value of the split's feature goes left at a node."""
-    if np.isnan(value) and len(missing_left):
-        return bool(missing_left[node])
-    if kind[node] == _SUBSET:
-        return bool(-1.0 < value < sets.shape[1] and sets[set_index[node], np.int64(value)])
-    return bool(value <= threshold[node])
+    if np.isnan(value) and len(trees.missing_left):
+        return bool(trees.missing_left[node])
+    if trees.kind[node] == _SUBSET:
+        return bool(-1.0 < value < trees.sets.shape[1] and trees.sets[trees.set_index[node], np.int64(value)])
+    return bool(value <= trees.threshold[node])
 
 
 @array_kernel
 def leaves_reached(
     x: NDArray[np.float64],
-    roots: NDArray[np.int64],
-    kind: NDArray[np.uint8],
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    leaf: NDArray[np.int32],
-    set_index: NDArray[np.int32],
-    sets: NDArray[np.bool_],
-    missing_left: NDArray[np.bool_],
+    trees: TreeArrays,
 ) -> NDArray[np.int64]:
     """Leaf that each row reaches in each tree, (n, n_trees).
 
     Parameters
     ----------
     x : (n, n_features) float64
-    roots : (n_trees,) int64
-    kind, feature, threshold, left, right, leaf, set_index, sets : arrays
-        As in `Ensemble`; no split is oblique.
-    missing_left : (n_nodes,) or (0,) bool
-        Where NaN goes; without entries it compares like a number, which sends it right.
+    trees : TreeArrays
+        No split is oblique.
     """
-    out = np.empty((len(x), len(roots)), np.int64)
-    for tree in range(len(roots)):
+    out = np.empty((len(x), len(trees.roots)), np.int64)
+    for tree in range(len(trees.roots)):
         for row in range(len(x)):
-            node = roots[tree]
-            while kind[node] != _LEAF:
-                value = x[row, feature[node]]
-                goes = _goes_left(value, node, kind, threshold, set_index, sets, missing_left)
-                node = np.int64(left[node] if goes else right[node])
-            out[row, tree] = leaf[node]
+            node = trees.roots[tree]
+            while trees.kind[node] != _LEAF:
+                value = x[row, trees.feature[node]]
+                goes = _goes_left(value, node, trees)
+                node = np.int64(trees.left[node] if goes else trees.right[node])
+            out[row, tree] = trees.leaf[node]
     return out
 
 
@@ -110,56 +113,38 @@ def _total(
 @array_kernel
 def leaves_by_totals(
     x: NDArray[np.float64],
-    roots: NDArray[np.int64],
-    kind: NDArray[np.uint8],
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    leaf: NDArray[np.int32],
-    set_index: NDArray[np.int32],
-    sets: NDArray[np.bool_],
-    missing_left: NDArray[np.bool_],
+    trees: TreeArrays,
     planes: PlaneArrays,
 ) -> NDArray[np.int64]:
     """Leaf that each row reaches in each tree where splits are oblique, (n, n_trees); each total is added up once.
 
     Parameters
     ----------
-    x, roots, kind, feature, threshold, left, right, leaf, set_index, sets, missing_left : arrays
-        As in `leaves_reached`.
+    x : (n, n_features) float64
+    trees : TreeArrays
     planes : PlaneArrays
     """
-    out = np.empty((len(x), len(roots)), np.int64)
+    out = np.empty((len(x), len(trees.roots)), np.int64)
     n_oblique = len(planes.indptr) - 1
     totals, known = np.empty(n_oblique), np.empty(n_oblique, np.bool_)
     for row in range(len(x)):
         fill(known, False)
-        for tree in range(len(roots)):
-            node = roots[tree]
-            while kind[node] != _LEAF:
-                if kind[node] == _OBLIQUE:
-                    goes = _total(x[row], planes.of_node[node], planes, known, totals) <= threshold[node]
+        for tree in range(len(trees.roots)):
+            node = trees.roots[tree]
+            while trees.kind[node] != _LEAF:
+                if trees.kind[node] == _OBLIQUE:
+                    goes = _total(x[row], planes.of_node[node], planes, known, totals) <= trees.threshold[node]
                 else:
-                    goes = _goes_left(x[row, feature[node]], node, kind, threshold, set_index, sets, missing_left)
-                node = np.int64(left[node] if goes else right[node])
-            out[row, tree] = leaf[node]
+                    goes = _goes_left(x[row, trees.feature[node]], node, trees)
+                node = np.int64(trees.left[node] if goes else trees.right[node])
+            out[row, tree] = trees.leaf[node]
     return out
 
 
 @kernel
 def mark_borders(
     x: NDArray[np.float64],
-    roots: NDArray[np.int64],
-    kind: NDArray[np.uint8],
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    leaf: NDArray[np.int32],
-    set_index: NDArray[np.int32],
-    sets: NDArray[np.bool_],
-    missing_left: NDArray[np.bool_],
+    trees: TreeArrays,
     above: NDArray[np.float64],
     met: NDArray[np.bool_],
 ) -> None:
@@ -167,24 +152,25 @@ def mark_borders(
 
     Parameters
     ----------
-    x, roots, kind, feature, threshold, left, right, leaf, set_index, sets, missing_left : arrays
-        As in `leaves_reached`.
+    x : (n, n_features) float64
+    trees : TreeArrays
+        No split is oblique.
     above : (n_nodes,) float64
         The number after each threshold.
     met : (n_nodes, 3) bool
         Changed in place, of splits that compare: whether some row has the threshold itself, the next number, or NaN.
     """
-    for tree in range(len(roots)):
+    for tree in range(len(trees.roots)):
         for row in range(len(x)):
-            node = roots[tree]
-            while kind[node] != _LEAF:
-                value = x[row, feature[node]]
-                if kind[node] != _SUBSET:
-                    met[node, 0] |= value == threshold[node]
+            node = trees.roots[tree]
+            while trees.kind[node] != _LEAF:
+                value = x[row, trees.feature[node]]
+                if trees.kind[node] != _SUBSET:
+                    met[node, 0] |= value == trees.threshold[node]
                     met[node, 1] |= value == above[node]
                     met[node, 2] |= np.isnan(value)
-                goes = _goes_left(value, node, kind, threshold, set_index, sets, missing_left)
-                node = np.int64(left[node] if goes else right[node])
+                goes = _goes_left(value, node, trees)
+                node = np.int64(trees.left[node] if goes else trees.right[node])
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

@@ -50,8 +50,8 @@ class TotalsSearch(CoupledBoxes):
         As in `CoupledBoxes`.
     place : callable
         Solves over the common region of one leaf a tree, (n_trees,), with the values that the whole features have at a
-        choice of cells, (n_features,), below a number of which no point of it is; what its cheapest point costs, inf
-        where it has none that the user's model takes, and what the cheapest point of all costs by then.
+        choice of cells, (n_features,), with what gives a number that no point of it is below; what its cheapest point
+        costs, inf where it has none that the user's model takes, and what the cheapest point of all costs by then.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TotalsSearch(CoupledBoxes):
         whole: IntArray,
         options: SolverOptions,
         cutoff: float,
-        place: Callable[[IntArray, IntArray, float], tuple[float, float]],
+        place: Callable[[IntArray, IntArray, Callable[[], float]], tuple[float, float]],
     ) -> None:
         super().__init__(cells, coupling, make_instance(cells), options, cutoff)
         self.place, self.whole = place, whole
@@ -83,15 +83,15 @@ class TotalsSearch(CoupledBoxes):
             dearest += self.coupling.quadratic.diagonal[k] * max(low * low, high * high)
         return dearest
 
-    def offer(self, x: IntArray, least: float = -np.inf) -> float:
+    def offer(self, x: IntArray, least: Callable[[], float] = lambda: -np.inf) -> float:
         """Solve over the leaves of a choice of cells, once; what their cheapest point costs, inf without one.
 
         Parameters
         ----------
         x : (n_features,) int64
             Cells of the partition.
-        least : float
-            No point of the leaves is below it.
+        least : callable
+            Gives a number that no point of the leaves is below.
         """
         leaves = self.cells.partition.leaves_at(x)
         key = self.key(leaves, x)
@@ -172,9 +172,13 @@ class TotalsWorker(CoupledWorker):
         ----------
         x : (n_features,) int64
         """
-        t = self.box.t.copy()
-        least = self.around(x.copy())
-        self.box.t[:] = t
+
+        def least() -> float:
+            t = self.box.t.copy()
+            cost = self.around(x.copy())
+            self.box.t[:] = t
+            return cost
+
         return self.choices.offer(x, least)
 
     def is_done(self) -> bool:

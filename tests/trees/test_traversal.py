@@ -9,7 +9,7 @@ import pytest
 
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
-A = [SplitKind.AXIS, SplitKind.SUBSET, SplitKind.OBLIQUE]
+SPLITS = [SplitKind.AXIS, SplitKind.SUBSET, SplitKind.OBLIQUE]
 
 
 def full_trees(rng: np.random.Generator, n_trees: int, planes: int) -> Ensemble:
@@ -17,7 +17,7 @@ def full_trees(rng: np.random.Generator, n_trees: int, planes: int) -> Ensemble:
     inner, size = np.arange(7), 15
     kind = np.tile(np.repeat([SplitKind.AXIS, SplitKind.LEAF], [7, 8]).astype(np.uint8), n_trees)
     at = np.flatnonzero(kind != SplitKind.LEAF)
-    kind[at] = rng.choice(A, len(at), p=[0.3, 0.2, 0.5])
+    kind[at] = rng.choice(SPLITS, len(at), p=[0.3, 0.2, 0.5])
     none = np.full(len(kind), -1, np.int32)
     left, right, leaf, feature, set_index, index = (none.copy() for _ in range(6))
     start = size * np.arange(n_trees)[:, None]
