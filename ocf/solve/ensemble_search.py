@@ -289,7 +289,7 @@ class _Global:
             result = self._asked(near)
             self.run.note(result)
             if result.x is not None:
-                self._take(near, result.x, conditions)
+                self._take(near, result.x, conditions, np.inf)  # which the whole box holds as well
             if self.choices.upper > (1 - LEAST_GAIN) * before:
                 misses += 1
                 share *= WIDER if result.proven or result.ended else NARROWER
@@ -298,7 +298,7 @@ class _Global:
         """Try the choice of leaves that a solver thinks the cheapest; the parts that are left, best last."""
         self.run.note(result)
         bound = max(result.bound, part.bound)
-        rows = [] if result.x is None else self._take(part, result.x, conditions)
+        rows = [] if result.x is None else self._take(part, result.x, conditions, bound)
         if result.status is Status.ERROR and part.is_ready:
             return self._after_error(part, result)
         if result.status is Status.ERROR and len(self._solvers) > 1:
@@ -356,9 +356,9 @@ class _Global:
         by_time = result.seconds > part.seconds / 2 and (left is None or left > 0)  # and not by memory, say
         return by_time and relative_gap(self.choices.upper, bound) > gap
 
-    def _take(self, part: ModelPart, x: FloatArray, conditions: Sequence[LineCondition]) -> list[Requirements]:
+    def _take(self, part: ModelPart, x: FloatArray, lines: Sequence[LineCondition], least: float) -> list[Requirements]:
         """Solve over the leaves that a solution of a part chooses; see `LeafChoices.take`."""
-        return self.choices.take(self.choices.named_by(self._leaf_values(part, x)), conditions, part.curve)
+        return self.choices.take(self.choices.named_by(self._leaf_values(part, x)), lines, part.curve, least)
 
     def _leaf_values(self, part: ModelPart, x: FloatArray) -> FloatArray:
         """Values of the leaves in a solution of a part's model."""

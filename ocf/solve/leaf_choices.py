@@ -117,7 +117,7 @@ class LeafChoices:
         return tuple(int(a + y[a:b].argmax()) for a, b in pairwise(self.query.model.tree.leaf_offsets.tolist()))
 
     def take(
-        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: ScoreCurve | None
+        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: ScoreCurve | None, least: float
     ) -> list[Requirements]:
         """Solve over the common region of the chosen leaves, exactly; rows that were found to hold of all points.
 
@@ -127,22 +127,24 @@ class LeafChoices:
         conditions : sequence of LineCondition
         curve : ScoreCurve, optional
             What the target asks of scores besides its rows.
+        least : float
+            What points of the region that are not asked for again cost at least; inf where all are.
         """
         ensemble = self.query.model.problem.ensemble
         if not len(ensemble.lines):
-            self._solve(chosen)
+            self._solve(chosen, least)
         elif isinstance(curve, SoftmaxThreshold):
-            return self._below_tangents(chosen, conditions, curve)
+            return self._below_tangents(chosen, conditions, curve, least)
         else:
             leaves = np.array(chosen[: ensemble.n_trees])
             for sure in (False, True):  # what rounding may let through bounds the cost, and may be refused
                 bounds = line_bounds(ensemble, conditions, leaves, sure=sure)
-                if bounds is None or self._solve(chosen, bounds):
+                if bounds is None or self._solve(chosen, least, bounds):
                     break
         return []
 
     def _below_tangents(
-        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: SoftmaxThreshold
+        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: SoftmaxThreshold, least: float
     ) -> list[Requirements]:
         """Tangents at each point that misses a softmax in turn (Kelley), until one misses it by rounding alone."""
         ensemble = self.query.model.problem.ensemble
@@ -160,7 +162,7 @@ class LeafChoices:
             tangents = [*(c for c in tangents if not c.resembles(latest)), latest]
             if curve.miss(scores) <= CLOSE * (1 + np.abs(scores).max()):
                 break
-        self.bound = min(self.bound, answer.bound)
+        self._leave(answer, least)
         # the last alone is clear of others nearly parallel to it, and all hold a point where the cost falls along it
         for by, kept in product(() if settled else RAISES, (tangents[-1:], tangents)):
             own = [tangent.raised(by * (curve.high - curve.low)) for tangent in kept]
@@ -184,19 +186,22 @@ class LeafChoices:
         answer = self.query.solve_leaf(chosen, held=held)
         if not self.settles(answer):
             return np.inf
-        # where rounding leaves a region open, it tells nothing of what is cheaper than any of it
-        bound = max(answer.bound, least()) if answer.bound < answer.cost else answer.bound
-        self.bound = min(self.bound, bound)
+        self._leave(answer, least() if answer.bound < answer.cost else -np.inf)
         return answer.cost
 
-    def _solve(self, chosen: tuple[int, ...], bounds: Sequence[LineBound] = ()) -> bool:
+    def _leave(self, answer: LeafAnswer, least: float) -> None:
+        """Keep what an answer tells of leaves that are not asked about again, of which no point is below `least`."""
+        # where rounding leaves a region open, it tells nothing of what is cheaper than any of it
+        self.bound = min(self.bound, max(answer.bound, least) if answer.bound < answer.cost else answer.bound)
+
+    def _solve(self, chosen: tuple[int, ...], least: float, bounds: Sequence[LineBound] = ()) -> bool:
         """Whether the model need not be asked about another point of the chosen leaves."""
         answer = self.query.solve_leaf(chosen, bounds=bounds)
         settled = self.settles(answer)
         # rows that a solver meets within its tolerance may have no common point; other points of leaves that lines
         # add to score otherwise
         if settled or self.query.model.problem.ensemble.lines.size:
-            self.bound = min(self.bound, answer.bound)
+            self._leave(answer, least)
         return settled
 
     def settles(self, answer: LeafAnswer) -> bool:

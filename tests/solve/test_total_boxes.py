@@ -437,7 +437,10 @@ def test_dear_leaves_that_rounding_leaves_open_spoil_no_proof(monkeypatch: pytes
     assert opened
 
 
-def test_leaves_without_a_point_that_rounding_leaves_open_bound_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("solver", ["box", "scip", "highs"])
+def test_leaves_without_a_point_that_rounding_leaves_open_bound_the_cost(
+    solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By what no point of them is below, which is no more than the optimum in them."""
     X, y = cancers()
     model = behind_pca(X, y, RandomForestClassifier(8, max_depth=4, random_state=0), 3)
@@ -451,7 +454,7 @@ def test_leaves_without_a_point_that_rounding_leaves_open_bound_the_cost(monkeyp
             return hidden if answer.point is not None and answer.cost < dear else answer
 
         monkeypatch.setattr(Query, "solve_leaf", finds_none)
-        e = Explainer(model, X).explain(rows.iloc[[k]], 1, solver="box")[0]
+        e = Explainer(model, X).explain(rows.iloc[[k]], 1, solver=solver)[0]
         assert e.status == "feasible"
         assert 0 < e.bound <= own.cost * (1 + 1e-9) < e.cost
 
