@@ -313,7 +313,7 @@ class _Global:
             return []
         tree, y = self.query.model.tree, self._leaf_values(part, result.x)
         chosen = np.array(self.choices.named_by(y))
-        if meets(bound, self.choices.upper) or not result.ended or self.query.options.mip_gap > 0:
+        if meets(bound, self.choices.upper) or not result.ended:
             self._leave(bound)
             return []
         return part.followed(result.x).without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)

@@ -23,6 +23,7 @@ from ocf.oblique.tao import TAOClassifier
 from ocf.problem.problem import Problem
 from ocf.solve import ensemble_search, parts, total_boxes
 from ocf.solve.leaf_answer import LeafClaim
+from ocf.solve.outcome import AT_GAP
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
@@ -396,3 +397,19 @@ def test_few_choices_prove_squares_of_many_numbers(norm: Any) -> None:
     assert e.sizes["choices"] <= 20
     if norm == "l2":
         assert e.cost == pytest.approx(1.0630603206022, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_a_gap_that_was_asked_for_is_met_by_squares(solver: str) -> None:
+    """A solver's own gap is that of tangents, which lie below what a choice of leaves costs."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :10]
+    model = make_pipeline(StandardScaler(), PCA(3), RandomForestClassifier(8, max_depth=3, random_state=0))
+    rows = table[model.fit(table, y).predict(table) == 0].iloc[:2]
+    wanted = Explainer(model, table).explain(rows, 1, norm="l2")
+    found = Explainer(model, table).explain(rows, 1, norm="l2", solver=solver, mip_gap=0.02)
+    for own, e in zip(wanted, found, strict=True):
+        assert e.bound <= own.cost * (1 + 1e-9)
+        assert own.cost <= e.cost * (1 + 1e-9)
+        assert e.gap <= 0.02 + 1e-9
+        assert e.status == "optimal" or e.message == AT_GAP
