@@ -95,7 +95,7 @@ class _Global:
         self.query, self.run, self.choices = query, query.run, LeafChoices(query, confirm)
         self._build = get_value_formulation(formulation)
         self._solvers = query.solvers if formulation == "hyperplanes" else query.matrix_solvers
-        self.floor, self.nearer = -np.inf, cast(FloatArray | None, None)
+        self.floor, self.nearer = 0.0, cast(FloatArray | None, None)
         self._halving: Halving | None = None
         self._failures = 0  # of solvers, on boxes
 
@@ -110,7 +110,7 @@ class _Global:
             self.run.times[key] = self.run.times.get(key, 0.0) + seconds
         self.run.results += relaxed.results
         self.run.called(relaxed.proved_by or "reduction")
-        self.floor, point = max(relaxed.bound, 0.0), relaxed.point
+        self.floor, point = max(relaxed.bound, self.floor), relaxed.point
         if point is not None:
             assert relaxed.cost is not None
             self.nearer = point

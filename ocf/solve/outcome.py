@@ -224,7 +224,7 @@ class Run:
         self.start, self.options = time.perf_counter() if start is None else start, options
         self.times = dict.fromkeys((*phases, "solve", "confirm"), 0.0)
         self.best: Incumbent | None = None
-        self.bound = -np.inf
+        self.bound = 0.0  # no change is rewarded
         self.status: Status | None = None
         self.settled = False
         self.proved_by = self.message = ""

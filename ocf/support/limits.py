@@ -25,8 +25,8 @@ from ocf.support.memory import free_memory, parse_memory, resident
 #: Of what is free, how much may be taken where nothing else is said.
 SHARE = 0.75
 
-#: Seconds between two looks at the memory of the process.
-PAUSE = 0.02
+#: Seconds between two looks at the memory of the process, which take up to two milliseconds.
+PAUSE = 0.1
 
 #: What to do where memory does not suffice; said after what needs it.
 REMEDY = "raise memory_limit, take fewer or shallower trees, or free memory"
