@@ -109,7 +109,9 @@ def _way_back(cells: CellProblem, row: FloatArray) -> IntArray | None:
     choices = part.locate(np.where(np.isnan(way), problem.origin, way))
     usable = cells.open[part.offsets[:-1] + choices].all(axis=1)
     for choice in choices[usable]:
-        if (cells.margins(_leaves(cells, choice)) >= cells.requirements.error_bound).all():
+        leaves = _leaves(cells, choice)
+        # a leaf may be dead that the user's model knows nothing of: next to a threshold, where a margin is asked for
+        if cells.live[leaves].all() and (cells.margins(leaves) >= cells.requirements.error_bound).all():
             return np.asarray(choice)
     return None
 

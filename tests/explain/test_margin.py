@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
@@ -95,6 +96,18 @@ def test_the_answer_is_the_cheapest_that_stands_off(formulation: str, solver: st
                 assert e.cost == pytest.approx(cheapest(model, e.original, absolute, norm), rel=1e-6)
                 dearer += e.cost > cheapest(model, e.original, {}, norm) * (1 + 1e-6)
     assert dearer > 3
+
+
+@pytest.mark.parametrize("norm", ["mahalanobis", "mahalanobis_l1", {"mahalanobis": 1, "l1": 1}], ids=str)
+def test_costs_that_couple_features_stand_off_as_well(norm: Any) -> None:
+    """Points on the way back from rows of the data are judged by the user's model, which knows no margins."""
+    table, classes = load_breast_cancer(return_X_y=True, as_frame=True)
+    table = table.iloc[:, :4]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, classes)
+    rows, explainer = table[classes == 0].iloc[[0, 5, 9]], Explainer(model, table)
+    wanted = explainer.explain(rows, 1, norm, margin=0.05, reduce=False)
+    for own, e in zip(wanted, explainer.explain(rows, 1, norm, margin=0.05), strict=True):
+        assert (e.status, e.verified, e.cost) == ("optimal", True, pytest.approx(own.cost, rel=1e-6))
 
 
 def test_with_constraints_and_several_answers() -> None:
