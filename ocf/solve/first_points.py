@@ -92,13 +92,21 @@ def pulled_back(problem: Problem, requirements: Requirements, point: FloatArray)
     while True:
         moved = np.flatnonzero(point != origin)
         feature, part = np.repeat(moved, len(PARTS)), np.tile(PARTS, len(moved))
-        tried = np.repeat(point[None], len(feature), axis=0)
         nearer = origin[feature] + part * (point[feature] - origin[feature])
-        tried[np.arange(len(tried)), feature] = np.where(discrete[feature], origin[feature], nearer)
+        value = np.where(discrete[feature], origin[feature], nearer)
+        tried = np.repeat(point[None], len(feature), axis=0)
+        tried[np.arange(len(tried)), feature] = value
         costs = problem.costs(tried)
         order = np.flatnonzero(costs < cost - LEAST_GAIN * abs(cost))
         met = order[meets(problem, requirements, tried[order])]
         if not len(met):
             return point
-        best = met[costs[met].argmin()]
-        point, cost = tried[best], float(costs[best])
+        # the best move of each feature, and as many of these at once as hold together: the best first
+        met = met[np.argsort(costs[met], kind="stable")]
+        best = met[np.sort(np.unique(feature[met], return_index=True)[1])]
+        together = np.repeat(point[None], len(best), axis=0)
+        for k, move in enumerate(best):
+            together[k:, feature[move]] = value[move]
+        together = together[meets(problem, requirements, together)]
+        costs = problem.costs(together)
+        point, cost = together[costs.argmin()], float(costs.min())
