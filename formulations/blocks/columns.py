@@ -304,12 +304,12 @@ def relation_rows(problem: Problem, columns: MoveColumns) -> list[tuple[FloatArr
     """
     out = []
     for relation in exact_rows(problem):
-        row, side = np.zeros(columns.n), float(relation.limit)
+        row, side = np.zeros(columns.n), relation.limit  # exact: what holds without a change must hold by its sign
         for i, part in relation.parts.items():
             own = columns.of(i)
             feature, origin = problem.space.features[i], float(problem.origin[i])
             if not len(own):
-                side -= float(part.of(origin))
+                side -= part.of(origin)
                 continue
             level = own[columns.role[own] == "level"]
             if len(level):
@@ -317,7 +317,7 @@ def relation_rows(problem: Problem, columns: MoveColumns) -> list[tuple[FloatArr
                 continue
             found = sides_of(part.of, part.cuts, origin, feature.limits(origin), grid_unit(feature))
             assert found is not None
-            side -= found.start
+            side -= part.of(origin)
             for j in own.tolist():
                 role, up = columns.role[j], columns.value[j] > 0
                 if role == "moved":
@@ -325,7 +325,7 @@ def relation_rows(problem: Problem, columns: MoveColumns) -> list[tuple[FloatArr
                 else:
                     rate = found.rate_down if role == "down" else found.rate_up
                     row[j] = rate * abs(columns.unit[j])
-        out.append((row, side))
+        out.append((row, float(side)))
     return out
 
 

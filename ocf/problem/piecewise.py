@@ -29,9 +29,8 @@ STEP = 1e-3
 
 @dataclass(frozen=True)
 class Sides:
-    """A function of a number: ``start``, plus a jump and a slope per unit of change on either side of the origin."""
+    """What a number's change adds to a function of it: a jump, and a slope per unit, on either side of the origin."""
 
-    start: float
     jump_down: float
     jump_up: float
     rate_down: float
@@ -91,7 +90,7 @@ def sides_of(
     # a side without values says nothing, and goes on as the other
     down = down or (Fraction(0), -up[1] if up else Fraction(0))
     up = up or (Fraction(0), -down[1])
-    return Sides(*map(float, (start, down[0], up[0], down[1], up[1])))
+    return Sides(*map(float, (down[0], up[0], down[1], up[1])))
 
 
 def _within(origin: float, limits: tuple[float, float], unit: float, sign: float) -> tuple[float, float] | None:

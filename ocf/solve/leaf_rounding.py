@@ -17,6 +17,9 @@ from ocf.solve.move_inside import move_inside
 from ocf.solve.polytope import UNIT, Polytope
 from ocf.trees.rounding import uncertain
 
+#: Part of its value, or of its range, by which rounding alone moves a number.
+STAYS = 1e-13
+
 #: Multiples of the error bounds by which a point is moved inside, in turn, until the tree takes it.
 FACTORS = (1.0, 4.0, 64.0, 4096.0)
 
@@ -75,6 +78,9 @@ class LeafRounding:
     def moved(self, part: ContinuousPart, x: FloatArray) -> Iterator[FloatArray]:
         """Whole points that rounding takes across no hyperplane and no relation but an equation, the nearest first.
 
+        Before these one whose numbers stay where rounding alone moved them: relations between numbers that stay hold
+        exactly, and are not asked for more.
+
         Parameters
         ----------
         part : ContinuousPart
@@ -82,9 +88,10 @@ class LeafRounding:
             Values of the used features.
         """
         whole, least = part.point.copy(), self._in_box(part, part.polytope)
-        for factor in FACTORS:
-            margin = partial(self._margin, part, whole, least, factor)
-            found = move_inside(part.polytope, x, margin, partial(self._rounded, part))
+        stays = _with_those_that_stay(part.polytope, x)
+        for start, factor, related in ((stays, 1.0, 0.0), *((x, factor, factor) for factor in FACTORS)):
+            margin = partial(self._margin, part, whole, least, factor, related)
+            found = move_inside(part.polytope, start, margin, partial(self._rounded, part))
             if found is not None:
                 whole = part.completed(found)
                 yield whole
@@ -144,7 +151,13 @@ class LeafRounding:
         return np.clip(out, part.polytope.lo, part.polytope.hi)
 
     def _margin(
-        self, part: ContinuousPart, whole: FloatArray, least: FloatArray, factor: float, values: FloatArray
+        self,
+        part: ContinuousPart,
+        whole: FloatArray,
+        least: FloatArray,
+        factor: float,
+        related: float,
+        values: FloatArray,
     ) -> FloatArray:
         """By how much hyperplanes and relations must hold at values of the used features, (m + r,)."""
         task, polytope, narrow = part.task, part.polytope, self.model.domain.narrow
@@ -159,8 +172,10 @@ class LeafRounding:
         ]
         rounded = np.abs(polytope.rows_at(values)[0]) @ np.array(gaps).reshape(-1)
         _, rounding = self._relation_rounding(polytope, np.abs(values))
-        related = np.where(self._equation, -0.5 * self.allowances(whole), rounding)
-        return np.concatenate([factor * error_bound, np.where(related > 0, factor, 1.0) * related]) + rounded
+        m = len(error_bound)
+        rounding = related * rounding + np.sign(related) * rounded[m:]
+        equal = -0.5 * self.allowances(whole) + rounded[m:]
+        return np.concatenate([factor * error_bound + rounded[:m], np.where(self._equation, equal, rounding)])
 
     def _in_box(self, part: ContinuousPart, polytope: Polytope) -> FloatArray:
         """Rounding of each hyperplane's total anywhere in the polytope's box, (m,)."""
@@ -200,3 +215,10 @@ class LeafRounding:
             sign = 1.0 if row.parts[i].of(1.0) - row.parts[i].of(0.0) > 0 else -1.0
             out[i] -= sign * float(row.total(out) - row.limit) / abs(movable[i])
         return out
+
+
+def _with_those_that_stay(polytope: Polytope, x: FloatArray) -> FloatArray:
+    """A point whose coordinates are those of the origin where rounding alone tells them apart, (n,)."""
+    width = polytope.hi - polytope.lo
+    size = np.maximum(np.abs(polytope.xbar), np.where(np.isfinite(width), width, 0.0))
+    return np.where(np.abs(x - polytope.xbar) <= STAYS * size, polytope.xbar, x)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from ocf import Explainer
+from ocf import Explainer, Linear, MaxChanges
+from ocf.oblique.tao import TAOClassifier
 from ocf.oblique.tree import ObliqueTree
 from ocf.solve.leaf_polytope import continuous_part
 from ocf.solve.leaf_rounding import LeafRounding
@@ -44,3 +51,62 @@ def test_points_that_the_tree_takes_by_rounding_alone_are_in_the_widened_polytop
         outside += not holds(part.polytope, x[part.used])
         assert holds(LeafRounding(model).widened(part, np.inf), x[part.used])
     assert outside >= 3
+
+
+def decimals() -> tuple[pd.DataFrame, pd.Series]:
+    """Numbers of two digits, whose multiples float64 rounds, and classes."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(150, 3)).round(2), columns=list("abd"))
+    return table, (table["a"] + table["b"] * table["d"] > 0.4).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("weights", "dtype", "solver"),
+    [
+        ((1, 0.5), np.float64, "box"),
+        ((0.1, 0.3), np.float64, "scip"),
+        ((1, -0.1), np.float64, "highs"),
+        ((0.333, 0.25), np.float32, "box"),
+    ],
+)
+def test_a_relation_that_numbers_meet_by_staying_costs_nothing(
+    weights: tuple[float, float], dtype: Any, solver: str
+) -> None:
+    """It holds with equality where they stay, whatever its terms round to."""
+    table, classes = decimals()
+    table = table.astype(dtype)
+    model = make_pipeline(StandardScaler(), PCA(2), RandomForestClassifier(6, max_depth=3, random_state=0))
+    rows = table[model.fit(table, classes).predict(table) == 0].iloc[:12]
+    stays = Linear(dict(zip("ad", weights, strict=True)), ">=", 0, relative=True)
+    explainer, answers = Explainer(model, table), set[str]()
+    for only in ({"features_to_vary": ["b"], "permitted_range": {"b": (-0.6, -0.485)}}, {"features_to_vary": ["b"]}):
+        wanted = explainer.explain(rows, 1, **only)
+        for own, e in zip(wanted, explainer.explain(rows, 1, constraints=stays, solver=solver, **only), strict=True):
+            answers.add(own.status)
+            assert e.status == own.status
+            assert e.cost == (own.cost if own.cost is None else pytest.approx(own.cost, rel=1e-9))
+    assert answers >= {"optimal", "infeasible"}
+
+
+def test_one_change_is_enough_beside_a_relation_of_numbers_that_stay() -> None:
+    table, classes = decimals()
+    model = make_pipeline(StandardScaler(), PCA(2), RandomForestClassifier(6, max_depth=3, random_state=0))
+    rows = table[model.fit(table, classes).predict(table) == 0].iloc[:4]
+    explainer, stays = Explainer(model, table), Linear({"a": 1, "d": 0.5}, ">=", 0, relative=True)
+    for norm in ("l1", {"l0": 0.1, "l1": 1.0}):
+        alone = explainer.explain(rows, 1, norm=norm, features_to_vary=["b"])
+        for own, e in zip(
+            alone, explainer.explain(rows, 1, norm=norm, constraints=[stays, MaxChanges(1)]), strict=True
+        ):
+            assert e.status == "optimal"
+            assert own.cost is None or e.cost <= own.cost * (1 + 1e-9)
+            assert len(e.changes) == 1
+
+
+@pytest.mark.parametrize("norm", ["l0", "l1", "l2"])
+def test_a_row_that_has_the_target_and_meets_a_relation_stays(norm: str) -> None:
+    table, _ = decimals()
+    model = TAOClassifier(3, random_state=0).fit(table, (table["a"] + table["b"] > 0.4).astype(int))
+    rows = table[model.predict(table) == 1].iloc[:8]
+    stays = Linear({"a": 1, "d": 0.5}, ">=", 0, relative=True)
+    for e in Explainer(model, table).explain(rows, 1, norm=norm, constraints=stays):
+        assert (e.status, e.cost, len(e.changes)) == ("optimal", 0.0, 0)
