@@ -111,7 +111,10 @@ def columns_of(problem: Problem) -> MoveColumns:
         steps = grid_unit(feature)
         shape = Shape() if feature.discrete else shape_of(problem, relations, i, steps)
         if steps and feature.name in paired:
-            raise ProblemError(f"the quadratic cost needs continuous numbers, and {feature.name!r} has a grid")
+            raise ProblemError(
+                f"the quadratic cost needs continuous numbers, and {feature.name!r} has a grid: declare it 'numeric' "
+                "without a step, or take another norm"
+            )
         off_steps = steps and (feature.at_most(origin) != origin or rounds_its_grid(feature, origin))
         if feature.discrete or shape.listed or off_steps:
             if feature.name in paired:

@@ -18,6 +18,9 @@ ASK = "to learn which of your wishes stand in the way, ask with diagnose=True"
 #: Of an infeasible row.
 NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
 
+#: Of wishes that conflict, after questions that a limit has left open.
+FEWER = "fewer may do: a limit has left some questions open"
+
 
 def with_hint(explanations: list[Explanation]) -> list[Explanation]:
     """Explanations of a row; of one that is infeasible with how to learn why, where wishes of the user's may be why."""
@@ -50,15 +53,21 @@ def diagnosed(
     """
     detector = prepared.detector(task.plausibility, problem.target)
 
+    asked = list[bool | None]()
+
     def hopeless(relaxed: Problem) -> bool:
-        return infeasible(engine, relaxed, task, prepared.judge(row, relaxed, detector))
+        asked.append(infeasible(engine, relaxed, task, prepared.judge(row, relaxed, detector)))
+        return asked[-1] is True
 
     if row.imputed is None:  # where nothing is fixed, values may be supplied that are not otherwise
         p = problem
-        problem = prepared.problem(
-            row.coded, p.target, p.cost, task.space, p.constraints, task.plausibility, fixed=True
-        )
+        with task.within_limits(anew=True):
+            problem = prepared.problem(
+                row.coded, p.target, p.cost, task.space, p.constraints, task.plausibility, fixed=True
+            )
     found = conflict(problem, hopeless)
     said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
     words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
+    if found and None in asked:
+        words = f"{words} ({FEWER})"
     return replace(explanation, conflict=found, message=with_remark(explanation.message, words))

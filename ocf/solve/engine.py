@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.errors import ProblemError
+from ocf.errors import MemoryLimitError, OcfError, ProblemError, TimeLimitError
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.solve.cross_check import compare, judged
@@ -190,13 +190,14 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
         Choices of leaves that no answer may lie in.
     """
     request = Request(problem, task, judge, excluded)
-    first = engine.solve(request)
+    first = _found(engine, request, TimeLimitError)
     first = replace(first, outcome=advised(engine.completed(first, request), task.options, problem.space))
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1, break_ties=False)
+    way = engine.second_way(replace(request, way=first.way))
     with task.within_limits(anew=True):
-        second = engine.solve(replace(request, task=unaided, way=engine.second_way(replace(request, way=first.way))))
+        second = _found(engine, replace(request, task=unaided, way=way), TimeLimitError, MemoryLimitError)
     asked_twice = {r.solver for r in first.outcome.results} & {r.solver for r in second.outcome.results}
     if second.way.formulation == first.way.formulation and asked_twice:
         way = first.way
@@ -206,8 +207,8 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     return replace(first, outcome=judged(first.outcome, check), method=method)
 
 
-def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
-    """Whether a problem is proven infeasible; any point will do against it.
+def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool | None:
+    """Whether a problem is proven infeasible; None where that stays open. Any point will do against it.
 
     Parameters
     ----------
@@ -220,4 +221,16 @@ def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
     """
     loose = replace(task, options=replace(task.options, mip_gap=1e9), n_optimal=1)
     with task.within_limits(anew=True):
-        return engine.solve(Request(problem, loose, judge)).outcome.status is Status.INFEASIBLE
+        outcome = _found(engine, Request(problem, loose, judge), TimeLimitError, MemoryLimitError).outcome
+    return None if outcome.status in (Status.UNKNOWN, Status.ERROR) else outcome.status is Status.INFEASIBLE
+
+
+def _found(engine: Engine[P], request: Request[P], *limits: type[OcfError]) -> Finding[P]:
+    """What an engine finds, which is nothing where one of these limits strikes before it knows anything."""
+    try:
+        return engine.solve(request)
+    except limits as error:
+        task = request.task
+        way = request.way or Way(task.formulation, task.solver)
+        outcome = Outcome(Status.UNKNOWN, None, None, 0.0, {}, message=str(error))
+        return Finding(request.problem, outcome, way, task.method(way, outcome), {"build": 0.0, "compile": 0.0})

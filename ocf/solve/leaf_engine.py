@@ -52,7 +52,9 @@ class LeafEngine(TreeEngine):
         if task.cross_check and (task.split_margin > 0 or task.class_costs):
             return "class costs and split margins have one model, leaf by leaf, and nothing to check it by"
         if task.several.n > 1 or task.n_optimal > 1:
-            return f"{this} gives one answer a row; ocf.explain_leaves gives several"
+            single = self._prepared.ensemble.n_trees == 1
+            instead = "ocf.explain_leaves gives several" if single else "leave out n_explanations and n_optimal"
+            return f"{this} gives one answer a row: {instead}"
         try:
             if task.solver != AUTO and (task.solver not in CELL_SOLVERS or task.formulation != "hyperplanes"):
                 matrix_solver(task.solver)

@@ -75,7 +75,7 @@ def refusal(model: LeafModel, requirements: Requirements) -> str:
     if model.form is not None:
         return "costs that couple columns where trees weigh several together"
     if (columns.role == "moved").any():
-        return "the norm l0, or prices of leaving a value, where trees weigh several columns together"
+        return "what counts changes (the norm l0, MaxChanges), where trees weigh several columns together"
     if np.isin(columns.feature, model.listed).sum() > MOST_LEVELS:
         return "so many categories, or listed values, that trees or constraints weigh together with other columns"
     squares = _squares(columns)[columns.feature[model.weighed & columns.is_number]]

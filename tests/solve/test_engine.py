@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 
 from ocf import Explainer, LinearExplainer
-from ocf.errors import ProblemError
+from ocf.errors import MemoryLimitError, ProblemError, TimeLimitError
 from ocf.explain.leaf_queries import nearest_instances
+from ocf.solve.cell_engine import CellEngine
 
 FRESH = """
 import sys
@@ -112,3 +114,64 @@ def test_instances_of_a_row_with_missing_values_may_have_to_be_plausible(table: 
     found = nearest_instances(explainer, table.iloc[[0]].assign(c=np.nan), table, plausibility=forest)[0]
     assert found.status == "unknown"
     assert "none of the 120 instances" in found.message
+
+
+LIMITS = [TimeLimitError("the time limit was reached"), MemoryLimitError("the memory limit was reached")]
+
+
+@pytest.fixture
+def ends_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Exception], None]:
+    """Makes a limit strike in every question after so many."""
+    solve, asked = CellEngine.solve, list[int]()
+
+    def install(n: int, error: Exception) -> None:
+        def ends(self: CellEngine, request: Any) -> Any:
+            asked.append(0)
+            if len(asked) > n:
+                raise error
+            return solve(self, request)
+
+        monkeypatch.setattr(CellEngine, "solve", ends)
+
+    return install
+
+
+def forest(table: pd.DataFrame) -> RandomForestClassifier:
+    return RandomForestClassifier(5, max_depth=4, random_state=0).fit(table, table.a + table.b > 0)
+
+
+def test_a_limit_before_anything_is_known_leaves_the_nearest_row(
+    table: pd.DataFrame, ends_after: Callable[[int, Exception], None]
+) -> None:
+    ends_after(0, LIMITS[0])
+    e = Explainer(forest(table), table).explain(table.iloc[[0]], time_limit=3)[0]
+    assert (e.status, e.verified, e.bound) == ("feasible", True, 0.0)
+    assert e.message.startswith("the time limit was reached; the point is the nearest row of the data: give it more")
+
+
+@pytest.mark.parametrize("error", LIMITS, ids=["time", "memory"])
+def test_a_limit_in_the_second_way_leaves_what_the_first_has_proven(
+    error: Exception, table: pd.DataFrame, ends_after: Callable[[int, Exception], None]
+) -> None:
+    explainer = Explainer(forest(table), table)
+    wanted = explainer.explain(table.iloc[[0]])[0]
+    ends_after(1, error)
+    e = explainer.explain(table.iloc[[0]], cross_check=True)[0]
+    assert (e.status, e.cost) == ("optimal", wanted.cost)
+    assert e.message.startswith("not cross-checked: ")
+
+
+@pytest.mark.parametrize("error", LIMITS, ids=["time", "memory"])
+def test_a_limit_while_wishes_are_told_apart_leaves_the_proof(
+    error: Exception, table: pd.DataFrame, ends_after: Callable[[int, Exception], None]
+) -> None:
+    explainer, asked = Explainer(forest(table), table), {"features_to_vary": ["c"], "diagnose": True}
+    row = table[(table.a < -1) & (table.b < 0)].iloc[[0]]
+    wanted = explainer.explain(row, **asked)[0]
+    assert wanted.status == "infeasible"
+    assert len(wanted.conflict) == 2
+    ends_after(2, error)
+    e = explainer.explain(row, permitted_range={"c": (-9, 9)}, **asked)[0]
+    assert e.status == "infeasible"
+    assert set(e.conflict) > set(wanted.conflict)
+    assert "fewer may do: a limit has left some questions open" in e.message
