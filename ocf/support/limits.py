@@ -54,11 +54,11 @@ class LimitsHere:
 
     @property
     def full(self) -> bool:
-        """Whether the process holds more than it may; looked up now and then."""
+        """Whether the process holds more than it may; looked up now and then, and before it is said to."""
         if self.memory == math.inf:
             return False
         now = time.perf_counter()
-        if now - LAST.looked > PAUSE:
+        if now - LAST.looked > PAUSE or LAST.held > self.memory:
             LAST.looked, LAST.held = now, resident()
         return LAST.held > self.memory
 

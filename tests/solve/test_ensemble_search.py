@@ -193,7 +193,7 @@ def test_boxes_are_halved_as_long_as_there_is_memory(monkeypatch: pytest.MonkeyP
 
     def halve(self: Halving, part: ModelPart, limit: float, stop: Callable[[], bool]) -> list[ModelPart]:
         monkeypatch.setattr(limits, "resident", lambda: 1e18)
-        monkeypatch.setattr(limits, "PAUSE", 0.0)
+        monkeypatch.setattr(limits, "LAST", limits.Last())
         return halved(self, part, limit, stop)
 
     monkeypatch.setattr(parts.Halving, "halved", halve)

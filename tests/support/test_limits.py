@@ -69,6 +69,13 @@ def test_memory_is_refused_before_it_is_taken(full: None) -> None:
             reserve(5 * 10**9, "a tower", "build lower")
 
 
+def test_memory_that_was_freed_is_free(full: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with within(memory=10**9):
+        assert current().full
+        monkeypatch.setattr(limits, "resident", lambda: 10**8)
+        assert not current().full
+
+
 def test_by_default_three_quarters_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "free_memory", lambda: 4 * 10**9)
     monkeypatch.setattr(limits, "resident", lambda: 10**9)
