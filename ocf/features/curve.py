@@ -112,6 +112,12 @@ class Curve:
         """The points, exactly as they read."""
         return [(exact(x), exact(y)) for x, y in self.points or ()]
 
+    @cached_property
+    def rewards(self) -> bool:
+        """Whether some change takes less than nothing."""
+        by_key = (self.levels or ()) + (self.points or ())
+        return any(amount < 0 for amount in (*(self.rate or ()), *(self.between or ()), *(a for _, a in by_key)))
+
     def words(self, unit: str = "") -> str:
         """What the curve says, in a few words."""
         if self.rate is not None:

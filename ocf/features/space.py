@@ -201,6 +201,11 @@ class FeatureSpace:
         return tuple(f.name for f in self.features)
 
     @cached_property
+    def least_cost(self) -> float:
+        """What no change costs less than: nothing, or -inf where a state is preferred."""
+        return -np.inf if any(f.cost is not None and f.cost.rewards for f in self.features) else 0.0
+
+    @cached_property
     def discrete(self) -> BoolArray:
         """Which features are discrete, (n_features,)."""
         return np.array([feature.discrete for feature in self.features], bool)

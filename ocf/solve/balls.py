@@ -23,10 +23,12 @@ class Balls(Run):
     ----------
     options : SolverOptions
         The time limit holds for all balls together.
+    least : float
+        What no point costs less than.
     """
 
-    def __init__(self, options: SolverOptions) -> None:
-        super().__init__(options, ("incumbent", "reduce", "instance"))
+    def __init__(self, options: SolverOptions, least: float) -> None:
+        super().__init__(options, ("incumbent", "reduce", "instance"), least=least)
         self._outcomes: list[Outcome] = []
         self._radius = -np.inf
 

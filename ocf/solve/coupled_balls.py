@@ -46,7 +46,7 @@ class CoupledBalls(Balls):
     def __init__(
         self, alternatives: Sequence[CellProblem], options: SolverOptions, judge: Callable[[FloatArray], bool]
     ) -> None:
-        super().__init__(options)
+        super().__init__(options, alternatives[0].problem.space.least_cost)
         self._alternatives, self._judge = alternatives, judge
 
     def find_incumbent(self, known: FloatArray) -> None:

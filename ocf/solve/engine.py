@@ -232,5 +232,5 @@ def _found(engine: Engine[P], request: Request[P], *limits: type[OcfError]) -> F
     except limits as error:
         task = request.task
         way = request.way or Way(task.formulation, task.solver)
-        outcome = Outcome(Status.UNKNOWN, None, None, 0.0, {}, message=str(error))
+        outcome = Outcome(Status.UNKNOWN, None, None, request.problem.space.least_cost, {}, message=str(error))
         return Finding(request.problem, outcome, way, task.method(way, outcome), {"build": 0.0, "compile": 0.0})

@@ -95,7 +95,7 @@ class _Global:
         self.query, self.run, self.choices = query, query.run, LeafChoices(query, confirm)
         self._build = get_value_formulation(formulation)
         self._solvers = query.solvers if formulation == "hyperplanes" else query.matrix_solvers
-        self.floor, self.nearer = 0.0, cast(FloatArray | None, None)
+        self.floor, self.nearer = query.model.domain.credit, cast(FloatArray | None, None)
         self._halving: Halving | None = None
         self._failures = 0  # of solvers, on boxes
 
@@ -246,7 +246,7 @@ class _Global:
 
     def _leave(self, *bounds: float) -> None:
         """Keep the bounds of parts that are left as they are."""
-        self.choices.bound = min([self.choices.bound, *(max(bound, 0.0) for bound in bounds)])
+        self.choices.bound = min([self.choices.bound, *bounds])
 
     def _after(self, part: ModelPart, bound: float) -> list[ModelPart]:
         """The halves of a part that a solver did not end in its time, or the part again, for longer."""

@@ -104,7 +104,7 @@ class GrowingBall(Balls):
         judge: Callable[[FloatArray], bool],
         excluded: tuple[IntArray, ...] = (),
     ) -> None:
-        super().__init__(options)
+        super().__init__(options, problem.space.least_cost)
         self.sizes = {"leaves": problem.ensemble.n_leaves}
         self._excluded = excluded
         self._problem, self._pruner, self._judge = problem, pruner, judge

@@ -155,7 +155,7 @@ class Query:
         """The cheapest point with every listed feature at its cheapest level and every grid where it is, if any."""
         domain, columns = self.model.domain, self.model.columns
         if (columns.role == "moved").any():
-            return LeafAnswer.open(task.leaf, 0.0)
+            return LeafAnswer.open(task.leaf, domain.credit)
         x = np.clip(0.0, task.lower, task.upper)
         x[list(domain.cheapest_levels(task.upper).values())] = 1.0
         return self._smooth.answer(task.fixed(x, columns.integer), np.inf, self.run)
@@ -178,7 +178,7 @@ class Query:
             limit = min(cutoff, best.cost)
             left = self.run.seconds_left()
             if left is not None and left <= 0:
-                return best.bounded(0.0)
+                return best.bounded(self.model.domain.credit)
             asked = replace(self.options, time_limit=left, presolve=False)
             result = solver.solve(form, asked, cutoff=limit if np.isfinite(limit) else None)
             self.run.note(result)

@@ -151,7 +151,7 @@ class _LeafSearch:
         """The answer of a leaf, as far as it can beat the best so far."""
         own, bound = self._offset(leaf), self.bounds[leaf]
         if self.run.is_late:
-            return LeafAnswer.open(leaf, max(bound - own, 0.0))
+            return LeafAnswer.open(leaf, max(bound - own, self.query.model.domain.credit))
         if bound == np.inf:
             return LeafAnswer.empty(leaf)
         if bound >= best and not self.every:

@@ -125,8 +125,8 @@ class SmoothLeaves:
         if x is None or y is None:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
             if bound >= cutoff:
-                return LeafAnswer.pruned(leaf, max(bound, 0.0))
-            return LeafAnswer.open(leaf, max(bound, 0.0))
+                return LeafAnswer.pruned(leaf, bound)
+            return LeafAnswer.open(leaf, max(bound, self.model.domain.credit))
         point = self.rounding.inside(part, x, takes)
         cost = np.inf if point is None else self.model.cost_of(point)
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)

@@ -102,7 +102,7 @@ class LinearRun(Run):
         confirm: Callable[[FloatArray], bool],
         margin: float,
     ) -> None:
-        super().__init__(options, ("build",))
+        super().__init__(options, ("build",), least=problem.space.least_cost)
         self._judge = confirm
         self.problem, self.margin = problem, margin
         #: Features of which a solver's value is moved on.

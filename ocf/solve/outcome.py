@@ -218,13 +218,17 @@ class Run:
         What takes time, besides ``solve`` and ``confirm``.
     start : float, optional
         By `time.perf_counter`; by default now.
+    least : float
+        What no point costs less than.
     """
 
-    def __init__(self, options: SolverOptions, phases: Sequence[str], start: float | None = None) -> None:
+    def __init__(
+        self, options: SolverOptions, phases: Sequence[str], start: float | None = None, least: float = -np.inf
+    ) -> None:
         self.start, self.options = time.perf_counter() if start is None else start, options
         self.times = dict.fromkeys((*phases, "solve", "confirm"), 0.0)
         self.best: Incumbent | None = None
-        self.bound = 0.0  # no change is rewarded
+        self.bound = least
         self.status: Status | None = None
         self.settled = False
         self.proved_by = self.message = ""

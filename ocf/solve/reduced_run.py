@@ -91,7 +91,8 @@ class ReducedRun(Run):
     """
 
     def __init__(self, cells: CellProblem, terms: Terms) -> None:
-        super().__init__(terms.options, ("incumbent", "reduce", "instance"), terms.start)
+        least = cells.problem.space.least_cost
+        super().__init__(terms.options, ("incumbent", "reduce", "instance"), terms.start, least)
         self.terms, self.limit, self.fewest = terms, terms.limit, terms.fewest
         self.original, self.cells, self.left_open = cells, cells, np.inf
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
