@@ -53,11 +53,11 @@ def diagnosed(
     """
     detector = prepared.detector(task.plausibility, problem.target)
 
-    asked = list[bool | None]()
+    answers = list[bool | None]()
 
     def hopeless(relaxed: Problem) -> bool:
-        asked.append(infeasible(engine, relaxed, task, prepared.judge(row, relaxed, detector)))
-        return asked[-1] is True
+        answers.append(infeasible(engine, relaxed, task, prepared.judge(row, relaxed, detector)))
+        return answers[-1] is True
 
     if row.imputed is None:  # where nothing is fixed, values may be supplied that are not otherwise
         p = problem
@@ -68,6 +68,6 @@ def diagnosed(
     found = conflict(problem, hopeless)
     said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
     words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
-    if found and None in asked:
+    if found and None in answers:
         words = f"{words} ({FEWER})"
     return replace(explanation, conflict=found, message=with_remark(explanation.message, words))

@@ -190,14 +190,14 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
         Choices of leaves that no answer may lie in.
     """
     request = Request(problem, task, judge, excluded)
-    first = _found(engine, request, TimeLimitError)
+    first = _found(engine, request, TimeLimitError)  # full memory is for the user to know
     first = replace(first, outcome=advised(engine.completed(first, request), task.options, problem.space))
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1, break_ties=False)
-    way = engine.second_way(replace(request, way=first.way))
+    other = replace(request, task=unaided, way=engine.second_way(replace(request, way=first.way)))
     with task.within_limits(anew=True):
-        second = _found(engine, replace(request, task=unaided, way=way), TimeLimitError, MemoryLimitError)
+        second = _found(engine, other, TimeLimitError, MemoryLimitError)
     asked_twice = {r.solver for r in first.outcome.results} & {r.solver for r in second.outcome.results}
     if second.way.formulation == first.way.formulation and asked_twice:
         way = first.way

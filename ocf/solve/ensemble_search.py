@@ -356,9 +356,9 @@ class _Global:
         by_time = result.seconds > part.seconds / 2 and (left is None or left > 0)  # and not by memory, say
         return by_time and relative_gap(self.choices.upper, bound) > gap
 
-    def _take(self, part: ModelPart, x: FloatArray, lines: Sequence[LineCondition], least: float) -> list[Requirements]:
+    def _take(self, part: ModelPart, x: FloatArray, own: Sequence[LineCondition], least: float) -> list[Requirements]:
         """Solve over the leaves that a solution of a part chooses; see `LeafChoices.take`."""
-        return self.choices.take(self.choices.named_by(self._leaf_values(part, x)), lines, part.curve, least)
+        return self.choices.take(self.choices.named_by(self._leaf_values(part, x)), own, part.curve, least)
 
     def _leaf_values(self, part: ModelPart, x: FloatArray) -> FloatArray:
         """Values of the leaves in a solution of a part's model."""

@@ -80,6 +80,8 @@ def ways(problem: Problem, requirements: Requirements, known: FloatArray, start:
 def pulled_back(problem: Problem, requirements: Requirements, point: FloatArray) -> FloatArray:
     """A point with the target from which no feature alone can be moved back towards the row any more.
 
+    As many features as can at once are moved back at every look at all of them.
+
     Parameters
     ----------
     problem : Problem

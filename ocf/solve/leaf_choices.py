@@ -162,7 +162,7 @@ class LeafChoices:
             tangents = [*(c for c in tangents if not c.resembles(latest)), latest]
             if curve.miss(scores) <= CLOSE * (1 + np.abs(scores).max()):
                 break
-        self._leave(answer, least)
+        self._keep(answer, least)
         # the last alone is clear of others nearly parallel to it, and all hold a point where the cost falls along it
         for by, kept in product(() if settled else RAISES, (tangents[-1:], tangents)):
             own = [tangent.raised(by * (curve.high - curve.low)) for tangent in kept]
@@ -186,10 +186,10 @@ class LeafChoices:
         answer = self.query.solve_leaf(chosen, held=held)
         if not self.settles(answer):
             return np.inf
-        self._leave(answer, least() if answer.bound < answer.cost else -np.inf)
+        self._keep(answer, least() if answer.bound < answer.cost else -np.inf)
         return answer.cost
 
-    def _leave(self, answer: LeafAnswer, least: float) -> None:
+    def _keep(self, answer: LeafAnswer, least: float) -> None:
         """Keep what an answer tells of leaves that are not asked about again, of which no point is below `least`."""
         # where rounding leaves a region open, it tells nothing of what is cheaper than any of it
         self.bound = min(self.bound, max(answer.bound, least) if answer.bound < answer.cost else answer.bound)
@@ -201,7 +201,7 @@ class LeafChoices:
         # rows that a solver meets within its tolerance may have no common point; other points of leaves that lines
         # add to score otherwise
         if settled or self.query.model.problem.ensemble.lines.size:
-            self._leave(answer, least)
+            self._keep(answer, least)
         return settled
 
     def settles(self, answer: LeafAnswer) -> bool:

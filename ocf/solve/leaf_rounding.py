@@ -88,8 +88,8 @@ class LeafRounding:
             Values of the used features.
         """
         whole, least = part.point.copy(), self._in_box(part, part.polytope)
-        stays = _with_those_that_stay(part.polytope, x)
-        for start, factor, related in ((stays, 1.0, 0.0), *((x, factor, factor) for factor in FACTORS)):
+        attempts = [(_with_those_that_stay(part.polytope, x), 1.0, 0.0), *((x, factor, factor) for factor in FACTORS)]
+        for start, factor, related in attempts:
             margin = partial(self._margin, part, whole, least, factor, related)
             found = move_inside(part.polytope, start, margin, partial(self._rounded, part))
             if found is not None:
@@ -159,7 +159,11 @@ class LeafRounding:
         related: float,
         values: FloatArray,
     ) -> FloatArray:
-        """By how much hyperplanes and relations must hold at values of the used features, (m + r,)."""
+        """By how much hyperplanes and relations must hold at values of the used features, (m + r,).
+
+        These are multiples of what rounding makes of their sums: `factor` for hyperplanes, and `related` for relations
+        but equations, of which a miss is allowed for what their columns cannot hold.
+        """
         task, polytope, narrow = part.task, part.polytope, self.model.domain.narrow
         reach = np.abs(whole)
         reach[part.used] = np.abs(values)
@@ -173,9 +177,9 @@ class LeafRounding:
         rounded = np.abs(polytope.rows_at(values)[0]) @ np.array(gaps).reshape(-1)
         _, rounding = self._relation_rounding(polytope, np.abs(values))
         m = len(error_bound)
-        rounding = related * rounding + np.sign(related) * rounded[m:]
-        equal = -0.5 * self.allowances(whole) + rounded[m:]
-        return np.concatenate([factor * error_bound + rounded[:m], np.where(self._equation, equal, rounding)])
+        unequal = related * rounding + np.sign(related) * rounded[m:]
+        equal = -self.allowances(part.completed(values))
+        return np.concatenate([factor * error_bound + rounded[:m], np.where(self._equation, equal, unequal)])
 
     def _in_box(self, part: ContinuousPart, polytope: Polytope) -> FloatArray:
         """Rounding of each hyperplane's total anywhere in the polytope's box, (m,)."""
