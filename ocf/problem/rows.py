@@ -46,8 +46,8 @@ class Row:
     parts : dict of feature index to Part
     limit : Fraction
     slope : dict of feature index to Fraction
-        Of an equation: by how much a unit of a feature that float64 rounds changes the sum. Half a spacing of each
-        is allowed for.
+        Of an equation: by how much a unit of a feature that float64 rounds changes the sum. A spacing of each is
+        allowed for.
     """
 
     name: str

@@ -118,7 +118,7 @@ def test_a_row_that_has_the_target_and_meets_a_relation_stays(norm: str) -> None
     "wish", [Linear({"b": 1.0}, "=", -1.54), Linear({"b": 1.1}, "=", -1.199), Linear({"a": 0.7, "b": -0.3}, "=", 0.31)]
 )
 def test_equations_are_met_as_well_as_their_columns_can(wish: Linear, dtype: Any) -> None:
-    """By the numbers nearest to it that a column holds: half a spacing of what it is there, and not at the row."""
+    """By the numbers nearest to it that a column holds: a spacing where it is, and not at the row."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(120, 4)).round(2), columns=list("abcd")).astype(dtype)
     model = TAOClassifier(3, random_state=0).fit(table, table.astype(float) @ [1, -0.7, 0.5, 0.2] > 0.3)
