@@ -311,16 +311,15 @@ def relation_rows(problem: Problem, columns: MoveColumns) -> list[tuple[FloatArr
         for i, part in relation.parts.items():
             own = columns.of(i)
             feature, origin = problem.space.features[i], float(problem.origin[i])
-            if not len(own):
-                side -= part.of(origin)
-                continue
             level = own[columns.role[own] == "level"]
             if len(level):
                 row[level] = level_amounts(relation, i, columns.value[level])
                 continue
+            side -= part.of(origin)
+            if not len(own):
+                continue
             found = sides_of(part.of, part.cuts, origin, feature.limits(origin), grid_unit(feature))
             assert found is not None
-            side -= part.of(origin)
             for j in own.tolist():
                 role, up = columns.role[j], columns.value[j] > 0
                 if role == "moved":

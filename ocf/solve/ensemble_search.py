@@ -358,7 +358,7 @@ class _Global:
 
     def _take(self, part: ModelPart, x: FloatArray, own: Sequence[LineCondition], least: float) -> list[Requirements]:
         """Solve over the leaves that a solution of a part chooses; see `LeafChoices.take`."""
-        return self.choices.take(self.choices.named_by(self._leaf_values(part, x)), own, part.curve, least)
+        return self.choices.take(self.choices.named_by(self._leaf_values(part, x)), own, part.curve, lambda: least)
 
     def _leaf_values(self, part: ModelPart, x: FloatArray) -> FloatArray:
         """Values of the leaves in a solution of a part's model."""

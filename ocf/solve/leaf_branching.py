@@ -117,7 +117,7 @@ class _ChoiceSearch:
     def answer(self) -> LeafAnswer:
         """What the search has found."""
         bound = min(self.closed, self.boxes.bound)
-        bound = max(min(bound, self.limit), 0.0 if self.model.domain.credit == 0 else -np.inf)
+        bound = max(min(bound, self.limit), self.model.domain.credit)
         if self.best.point is not None and meets(bound, self.best.cost):
             bound = self.best.cost
         return self.best.searched(bound, self.cutoff)

@@ -117,7 +117,11 @@ class LeafChoices:
         return tuple(int(a + y[a:b].argmax()) for a, b in pairwise(self.query.model.tree.leaf_offsets.tolist()))
 
     def take(
-        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: ScoreCurve | None, least: float
+        self,
+        chosen: tuple[int, ...],
+        conditions: Sequence[LineCondition],
+        curve: ScoreCurve | None,
+        least: Callable[[], float],
     ) -> list[Requirements]:
         """Solve over the common region of the chosen leaves, exactly; rows that were found to hold of all points.
 
@@ -127,8 +131,8 @@ class LeafChoices:
         conditions : sequence of LineCondition
         curve : ScoreCurve, optional
             What the target asks of scores besides its rows.
-        least : float
-            What points of the region that are not asked for again cost at least; inf where all are.
+        least : callable
+            As in `cost_at`, of points that are not asked for again; inf where all are.
         """
         ensemble = self.query.model.problem.ensemble
         if not len(ensemble.lines):
@@ -144,7 +148,11 @@ class LeafChoices:
         return []
 
     def _below_tangents(
-        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: SoftmaxThreshold, least: float
+        self,
+        chosen: tuple[int, ...],
+        conditions: Sequence[LineCondition],
+        curve: SoftmaxThreshold,
+        least: Callable[[], float],
     ) -> list[Requirements]:
         """Tangents at each point that misses a softmax in turn (Kelley), until one misses it by rounding alone."""
         ensemble = self.query.model.problem.ensemble
@@ -186,15 +194,15 @@ class LeafChoices:
         answer = self.query.solve_leaf(chosen, held=held)
         if not self.settles(answer):
             return np.inf
-        self._keep(answer, least() if answer.bound < answer.cost else -np.inf)
+        self._keep(answer, least)
         return answer.cost
 
-    def _keep(self, answer: LeafAnswer, least: float) -> None:
+    def _keep(self, answer: LeafAnswer, least: Callable[[], float]) -> None:
         """Keep what an answer tells of leaves that are not asked about again, of which no point is below `least`."""
         # where rounding leaves a region open, it tells nothing of what is cheaper than any of it
-        self.bound = min(self.bound, max(answer.bound, least) if answer.bound < answer.cost else answer.bound)
+        self.bound = min(self.bound, max(answer.bound, least()) if answer.bound < answer.cost else answer.bound)
 
-    def _solve(self, chosen: tuple[int, ...], least: float, bounds: Sequence[LineBound] = ()) -> bool:
+    def _solve(self, chosen: tuple[int, ...], least: Callable[[], float], bounds: Sequence[LineBound] = ()) -> bool:
         """Whether the model need not be asked about another point of the chosen leaves."""
         answer = self.query.solve_leaf(chosen, bounds=bounds)
         settled = self.settles(answer)

@@ -130,7 +130,7 @@ class SmoothLeaves:
         point = self.rounding.inside(part, x, takes)
         cost = np.inf if point is None else self.model.cost_of(point)
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)
-        bound = max(outer.bound(y, x), -spent if self.model.domain.credit == 0 else -np.inf) + spent
+        bound = max(outer.bound(y, x) + spent, self.model.domain.credit)
         if point is None:
             return LeafAnswer.open(leaf, bound)
         if meets(min(bound, cost), cost) or cost - bound <= polytope.noise(point[part.used]):

@@ -170,7 +170,7 @@ def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     stall(monkeypatch, BoxSolver, "solve_cells", 99)
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, solver="box", time_limit=math.inf)
     assert e.message.startswith("a limit was reached: give it more")
-    assert e.bound == 0.0  # no change is rewarded
+    assert e.bound == 0.0  # no state is preferred
     monkeypatch.undo()
     own = BoxSolver.solve_cells
 
